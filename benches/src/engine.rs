@@ -10,7 +10,7 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::machine::{
     activity, activity_attempt, close, signal, start, workflow_task, workflow_task_completed,
 };
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::Duration;
 use everlog_engine::{Outcome, Reply, Run, Settings, Stamp, View, decide};
 use prost::Message;
@@ -79,16 +79,16 @@ impl World {
     }
 
     /// Decodes, decides and encodes one record, as a partition does.
-    fn step(&mut self, order: Order) -> Outcome {
-        let input = Input {
+    fn step(&mut self, order: Request) -> Outcome {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id: "order-1".into(),
             run_id: String::new(),
             sender: None,
-            order: Some(order),
+            request: Some(order),
         };
         let bytes: Bytes = input.encode_to_vec().into();
-        let input = Input::decode(bytes).expect("was just encoded");
+        let input = RequestRecord::decode(bytes).expect("was just encoded");
         self.stamp.offset += 1;
         self.stamp.now_ms += 1;
         let view = View { run: self.run.clone(), current: self.run.clone(), ..View::default() };
@@ -104,7 +104,7 @@ impl World {
 
     fn started(number: usize) -> Self {
         let mut world = Self::new(number);
-        world.step(Order::Start(Box::new(start::Begin {
+        world.step(Request::Start(Box::new(start::Begin {
             request_id: "request".into(),
             workflow_type: "Order".into(),
             task_queue: "orders".into(),
@@ -118,7 +118,7 @@ impl World {
 
     fn claim(&mut self) -> workflow_task::Token {
         let pending = self.run.as_ref().and_then(|run| run.head.task.clone()).unwrap_or_default();
-        self.step(Order::ClaimTask(workflow_task::Claim {
+        self.step(Request::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id,
             attempt: pending.attempt,
             sticky: false,
@@ -129,14 +129,14 @@ impl World {
         pending.token()
     }
 
-    fn complete(&mut self, orders: Vec<command::Order>) {
+    fn complete(&mut self, orders: Vec<command::CommandAttributes>) {
         let token = self.claim();
         let commands = orders.into_iter().map(|order| Command {
             command_type: order.command_type(),
             order: Some(order),
             ..Command::default()
         });
-        let outcome = self.step(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        let outcome = self.step(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: Some(token),
             commands: commands.collect(),
             identity: "worker".into(),
@@ -147,7 +147,7 @@ impl World {
 
     fn activity(&mut self) {
         let id = self.run.as_ref().and_then(|run| run.activities.keys().next().copied()).unwrap_or_default();
-        self.step(Order::ClaimActivity(activity_attempt::Claim {
+        self.step(Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id: id,
             attempt: 1,
             identity: "worker".into(),
@@ -160,7 +160,7 @@ impl World {
             claim,
             activity_id: String::new(),
         };
-        let outcome = self.step(Order::CompleteActivity(activity_attempt::Complete {
+        let outcome = self.step(Request::CompleteActivity(activity_attempt::Complete {
             target: Some(target),
             result: Some(payload()),
             identity: "worker".into(),
@@ -174,8 +174,8 @@ fn payload() -> Bytes {
     Bytes::from_static(&[b'x'; 100])
 }
 
-fn schedule() -> command::Order {
-    command::Order::ScheduleActivity(Box::new(activity::Schedule {
+fn schedule() -> command::CommandAttributes {
+    command::CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("orders")),
@@ -191,7 +191,7 @@ fn signals(count: usize) -> f64 {
         let mut world = World::started(batch);
         let begun = Instant::now();
         for number in 0..1_000 {
-            world.step(Order::Signal(signal::Signal {
+            world.step(Request::Signal(signal::Signal {
                 name: "changed".into(),
                 input: Some(payload()),
                 identity: "bench".into(),
@@ -210,7 +210,7 @@ fn tasks(count: usize) -> f64 {
     let begun = Instant::now();
     for (world, token) in worlds.iter_mut().zip(tokens) {
         let order = schedule();
-        world.step(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        world.step(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: Some(token),
             commands: vec![Command {
                 command_type: order.command_type(),
@@ -230,7 +230,9 @@ fn workflows(count: usize) -> f64 {
         let mut world = World::started(number);
         world.complete(vec![schedule()]);
         world.activity();
-        world.complete(vec![command::Order::CompleteWorkflow(close::Complete { result: Some(payload()) })]);
+        world.complete(vec![command::CommandAttributes::CompleteWorkflow(close::Complete {
+            result: Some(payload()),
+        })]);
         assert!(world.run.is_some_and(|run| !run.is_open()), "the workflow is complete");
     }
     begun.elapsed().as_secs_f64()

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Execution, Fields, RetryPolicy, WorkflowType};
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{
     activity as engine_activity, child, close, external_workflow, memo_and_search_attributes,
     timer as engine_timer,
@@ -136,11 +136,11 @@ fn retry(edit: impl Fn(&mut RetryPolicy) + Send + Sync + Copy + 'static) -> Acti
 }
 
 fn cancel_timer(id: &str) -> Command {
-    command(Order::CancelTimer(engine_timer::Cancel { timer_id: id.into() }))
+    command(CommandAttributes::CancelTimer(engine_timer::Cancel { timer_id: id.into() }))
 }
 
 fn cancel_activity(scheduled_event_id: i64) -> Command {
-    command(Order::RequestCancelActivity(engine_activity::RequestCancel { scheduled_event_id }))
+    command(CommandAttributes::RequestCancelActivity(engine_activity::RequestCancel { scheduled_event_id }))
 }
 
 fn a_child(id: &str) -> child::Start {
@@ -152,12 +152,12 @@ fn a_child(id: &str) -> child::Start {
 }
 
 fn child(id: &str) -> Command {
-    command(Order::StartChild(Box::new(a_child(id))))
+    command(CommandAttributes::StartChild(Box::new(a_child(id))))
 }
 
 fn abroad() -> Command {
     let order = child::Start { namespace: "elsewhere".into(), ..a_child("child") };
-    command(Order::StartChild(Box::new(order)))
+    command(CommandAttributes::StartChild(Box::new(order)))
 }
 
 fn signal_abroad() -> Command {
@@ -169,7 +169,7 @@ fn signal_abroad() -> Command {
         signal_name,
         ..external_workflow::SignalOther::default()
     };
-    command(Order::SignalExternal(Box::new(order)))
+    command(CommandAttributes::SignalExternal(Box::new(order)))
 }
 
 fn cancel_abroad() -> Command {
@@ -179,7 +179,7 @@ fn cancel_abroad() -> Command {
         workflow_id,
         ..external_workflow::CancelOther::default()
     };
-    command(Order::RequestCancelExternal(Box::new(order)))
+    command(CommandAttributes::RequestCancelExternal(Box::new(order)))
 }
 
 fn no_such_namespace() -> Expected {
@@ -197,24 +197,24 @@ fn attributes(name: &str, json: &str) -> Option<Bytes> {
 
 fn upsert(name: &str, json: &str) -> Command {
     let search_attributes = attributes(name, json);
-    command(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
+    command(CommandAttributes::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
         search_attributes,
     }))
 }
 
 fn child_with(name: &str, json: &str) -> Command {
     let order = child::Start { search_attributes: attributes(name, json), ..a_child("child") };
-    command(Order::StartChild(Box::new(order)))
+    command(CommandAttributes::StartChild(Box::new(order)))
 }
 
 fn again(name: &str, json: &str) -> Command {
     let search_attributes = attributes(name, json);
     let order = close::ContinueAsNew { search_attributes, ..close::ContinueAsNew::default() };
-    command(Order::ContinueAsNew(Box::new(order)))
+    command(CommandAttributes::ContinueAsNew(Box::new(order)))
 }
 
 fn signal_other(id: &str) -> Command {
-    command(Order::SignalExternal(Box::new(external_workflow::SignalOther {
+    command(CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
         signal_name: "go".into(),
         ..external_workflow::SignalOther::default()
@@ -226,7 +226,7 @@ fn cancel_other(id: &str) -> Command {
         workflow_id: id.into(),
         ..external_workflow::CancelOther::default()
     };
-    command(Order::RequestCancelExternal(Box::new(order)))
+    command(CommandAttributes::RequestCancelExternal(Box::new(order)))
 }
 
 fn unknown() -> Command {
@@ -236,7 +236,7 @@ fn unknown() -> Command {
 async fn long_heartbeat(world: World) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
     let order = engine_activity::Schedule { heartbeat_timeout: Some(Span::from_ms(90_000)), ..schedule() };
-    let told = world.work(&run, vec![command(Order::ScheduleActivity(Box::new(order)))]).await?;
+    let told = world.work(&run, vec![command(CommandAttributes::ScheduleActivity(Box::new(order)))]).await?;
     let mut left = "none".to_owned();
     for event in world.events(&run).await? {
         if let Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) = event.attributes {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_engine::api_types::Entry;
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{marker, memo_and_search_attributes};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::enums::EventType;
@@ -320,8 +320,8 @@ fn crowded_commands() -> Vec<(&'static str, Vec<Command>)> {
     };
     let markers = Command { event_group_markers: vec![Bytes::new(); ENTRIES], ..timer("t", 1_000) };
     vec![
-        ("memo of an upsert", vec![command(Order::ModifyProperties(memo))]),
-        ("details of a marker", vec![command(Order::RecordMarker(Box::new(marker)))]),
+        ("memo of an upsert", vec![command(CommandAttributes::ModifyProperties(memo))]),
+        ("details of a marker", vec![command(CommandAttributes::RecordMarker(Box::new(marker)))]),
         ("group markers of a command", vec![markers]),
         ("commands", vec![Command::default(); ENTRIES]),
     ]

@@ -1,7 +1,7 @@
 //! Rows about sizes: payloads, memos, failures, histories, buffers.
 
 use bytes::Bytes;
-use everlog_engine::command::Order;
+use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::close;
 use everlog_temporal_api::full::temporal::api::common::v1::Memo;
 use everlog_temporal_api::full::temporal::api::failure::v1::Failure;
@@ -138,7 +138,7 @@ fn summarised(summary_data_bytes: usize) -> everlog_engine::command::Command {
 }
 
 fn continue_as_new(input_bytes: usize) -> everlog_engine::command::Command {
-    command(Order::ContinueAsNew(Box::new(close::ContinueAsNew {
+    command(CommandAttributes::ContinueAsNew(Box::new(close::ContinueAsNew {
         input: payloads(input_bytes),
         ..close::ContinueAsNew::default()
     })))

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::api_types::Entry;
 use everlog_engine::api_types::{ActivityType, TaskQueue};
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{activity, close, marker, memo_and_search_attributes, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::enums::{EventType, WorkflowTaskFailedCause};
@@ -85,7 +85,8 @@ impl World {
     ) -> anyhow::Result<(Run, PollActivityTaskQueueResponse)> {
         let run = self.begin(|_fine| {}).await?;
         order.task_queue = Some(TaskQueue::normal(&run.queue));
-        let done = self.work(&run, vec![command(Order::ScheduleActivity(Box::new(order)))]).await?;
+        let done =
+            self.work(&run, vec![command(CommandAttributes::ScheduleActivity(Box::new(order)))]).await?;
         anyhow::ensure!(done.code == Some(Code::Ok), "the activity is not scheduled: {done}");
         let task = self.activity_task(&run).await?;
         Ok((run, task))
@@ -171,7 +172,7 @@ fn words(event: &HistoryEvent) -> String {
 }
 
 /// A command with its type.
-pub fn command(order: Order) -> Command {
+pub fn command(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
@@ -191,18 +192,18 @@ pub fn schedule() -> activity::Schedule {
 pub fn activity(edit: impl Fn(&mut activity::Schedule)) -> Command {
     let mut order = schedule();
     edit(&mut order);
-    command(Order::ScheduleActivity(Box::new(order)))
+    command(CommandAttributes::ScheduleActivity(Box::new(order)))
 }
 
 pub fn timer(id: &str, ms: i64) -> Command {
     let start_to_fire_timeout = Some(Span::from_ms(ms));
-    command(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout }))
+    command(CommandAttributes::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout }))
 }
 
 pub fn marker(details_bytes: usize) -> Command {
     let value = payloads(details_bytes).unwrap_or_default();
     let details = vec![Entry { key: "data".into(), value }];
-    command(Order::RecordMarker(Box::new(marker::Record {
+    command(CommandAttributes::RecordMarker(Box::new(marker::Record {
         marker_name: "mark".into(),
         details,
         ..marker::Record::default()
@@ -210,11 +211,13 @@ pub fn marker(details_bytes: usize) -> Command {
 }
 
 pub fn complete(result_bytes: usize) -> Command {
-    command(Order::CompleteWorkflow(close::Complete { result: payloads(result_bytes) }))
+    command(CommandAttributes::CompleteWorkflow(close::Complete { result: payloads(result_bytes) }))
 }
 
 pub fn upsert_memo(memo: Bytes) -> Command {
-    command(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo: Some(memo) }))
+    command(CommandAttributes::ModifyProperties(memo_and_search_attributes::Modify {
+        upserted_memo: Some(memo),
+    }))
 }
 
 /// A failure as a worker reports it.

@@ -1,7 +1,7 @@
 //! The workflows: what each does next, from its history alone, and how each must end.
 
 use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue};
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{activity, close, marker, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::enums::EventType;
@@ -81,13 +81,16 @@ pub fn next(id: &str, attempt: i32, events: &[HistoryEvent]) -> Answer {
         "patient" if past.has(EventType::WorkflowExecutionCancelRequested) => {
             let stop = past.has(EventType::TimerStarted).then(|| stop_timer("long"));
             stop.into_iter()
-                .chain([command(Order::CancelWorkflow(close::Cancel { details: None }))])
+                .chain([command(CommandAttributes::CancelWorkflow(close::Cancel { details: None }))])
                 .collect()
         }
         "patient" | "doomed" if is_new => vec![start_timer("long", 3_600_000)],
         "greeted" if past.count(EventType::WorkflowExecutionSignaled) == 2 => {
             let failure = activity_failure("greeted twice").into();
-            vec![mark("goodbye"), command(Order::FailWorkflow(close::Fail { failure: Some(failure) }))]
+            vec![
+                mark("goodbye"),
+                command(CommandAttributes::FailWorkflow(close::Fail { failure: Some(failure) })),
+            ]
         }
         "greeted" if is_new => vec![mark("hello")],
         "flaky" if attempt == 1 => return Answer::Failure,
@@ -107,7 +110,7 @@ fn chain_begins(past: &Past<'_>) -> Vec<Command> {
     }
     let input = past.has(EventType::WorkflowExecutionSignaled).then(|| payloads("signaled"));
     let next = close::ContinueAsNew { input: input.map(Into::into), ..close::ContinueAsNew::default() };
-    vec![command(Order::ContinueAsNew(Box::new(next)))]
+    vec![command(CommandAttributes::ContinueAsNew(Box::new(next)))]
 }
 
 fn chain_ends(past: &Past<'_>, is_new: bool) -> Vec<Command> {
@@ -120,14 +123,14 @@ fn chain_ends(past: &Past<'_>, is_new: bool) -> Vec<Command> {
 /// The event that a command leaves.
 pub fn event_of(command: &Command) -> EventType {
     match &command.order {
-        Some(Order::ScheduleActivity(_)) => EventType::ActivityTaskScheduled,
-        Some(Order::StartTimer(_)) => EventType::TimerStarted,
-        Some(Order::CancelTimer(_)) => EventType::TimerCanceled,
-        Some(Order::RecordMarker(_)) => EventType::MarkerRecorded,
-        Some(Order::CompleteWorkflow(_)) => EventType::WorkflowExecutionCompleted,
-        Some(Order::FailWorkflow(_)) => EventType::WorkflowExecutionFailed,
-        Some(Order::CancelWorkflow(_)) => EventType::WorkflowExecutionCanceled,
-        Some(Order::ContinueAsNew(_)) => EventType::WorkflowExecutionContinuedAsNew,
+        Some(CommandAttributes::ScheduleActivity(_)) => EventType::ActivityTaskScheduled,
+        Some(CommandAttributes::StartTimer(_)) => EventType::TimerStarted,
+        Some(CommandAttributes::CancelTimer(_)) => EventType::TimerCanceled,
+        Some(CommandAttributes::RecordMarker(_)) => EventType::MarkerRecorded,
+        Some(CommandAttributes::CompleteWorkflow(_)) => EventType::WorkflowExecutionCompleted,
+        Some(CommandAttributes::FailWorkflow(_)) => EventType::WorkflowExecutionFailed,
+        Some(CommandAttributes::CancelWorkflow(_)) => EventType::WorkflowExecutionCanceled,
+        Some(CommandAttributes::ContinueAsNew(_)) => EventType::WorkflowExecutionContinuedAsNew,
         other => unreachable!("no workflow here asks for {other:?}"),
     }
 }
@@ -152,12 +155,12 @@ pub fn activity_failure(message: &str) -> Vec<u8> {
     Failure { message: message.into(), failure_info: Some(info), ..Failure::default() }.encode_to_vec()
 }
 
-fn command(order: Order) -> Command {
+fn command(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
 fn mark(name: &str) -> Command {
-    command(Order::RecordMarker(Box::new(marker::Record {
+    command(CommandAttributes::RecordMarker(Box::new(marker::Record {
         marker_name: name.into(),
         ..marker::Record::default()
     })))
@@ -165,15 +168,15 @@ fn mark(name: &str) -> Command {
 
 fn start_timer(id: &str, ms: i64) -> Command {
     let start_to_fire_timeout = Some(Span::from_ms(ms));
-    command(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout }))
+    command(CommandAttributes::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout }))
 }
 
 fn stop_timer(id: &str) -> Command {
-    command(Order::CancelTimer(timer::Cancel { timer_id: id.into() }))
+    command(CommandAttributes::CancelTimer(timer::Cancel { timer_id: id.into() }))
 }
 
 fn complete() -> Command {
-    command(Order::CompleteWorkflow(close::Complete { result: Some(payloads("done").into()) }))
+    command(CommandAttributes::CompleteWorkflow(close::Complete { result: Some(payloads("done").into()) }))
 }
 
 fn charge() -> Command {
@@ -182,7 +185,7 @@ fn charge() -> Command {
         backoff_coefficient: 1.0,
         ..RetryPolicy::default()
     };
-    command(Order::ScheduleActivity(Box::new(activity::Schedule {
+    command(CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "charge".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal(QUEUE)),

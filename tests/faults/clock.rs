@@ -10,11 +10,12 @@ use std::time::Duration;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::machine::{signal, start, timer, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::{Duration as Span, Timestamp};
 use everlog_engine::{Reply, Settings, level};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Unnamed, Want,
+    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, Stats, Unnamed,
+    Want,
 };
 use everlog_rocks::log::{Embedded, Options};
 use everlog_rocks::rows::SharedRows;
@@ -37,7 +38,7 @@ struct House {
     // Fields are dropped in this order: the partition before its log, the log before its folder.
     partition: Option<Partition<Embedded, SharedRows>>,
     log: Option<Arc<Embedded>>,
-    inbox: mpsc::Receiver<Event>,
+    inbox: mpsc::Receiver<InboxMessage>,
     router: Router,
     stats: Arc<Stats>,
     now_ms: Arc<AtomicI64>,
@@ -49,7 +50,7 @@ struct House {
 struct Opened {
     log: Arc<Embedded>,
     partition: Partition<Embedded, SharedRows>,
-    inbox: mpsc::Receiver<Event>,
+    inbox: mpsc::Receiver<InboxMessage>,
     router: Router,
 }
 
@@ -62,7 +63,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     let log = Arc::new(Embedded::open(options)?);
     let (sender, inbox) = mpsc::channel();
     let sender = Mutex::new(sender);
-    let send: everlog_partition::Send =
+    let send: everlog_partition::PartitionSender =
         Arc::new(move |_partition, event| sender.lock().is_ok_and(|sender| sender.send(event).is_ok()));
     let dispatcher = Dispatcher::new(clock());
     let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
@@ -75,7 +76,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
-        room: everlog_partition::Room::new(0),
+        room: everlog_partition::UncommittedBudget::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,
@@ -169,14 +170,14 @@ impl House {
         }
     }
 
-    fn order(&mut self, id: &str, order: Order) -> anyhow::Result<Reply> {
+    fn order(&mut self, id: &str, order: Request) -> anyhow::Result<Reply> {
         let router = self.router.clone();
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id: id.into(),
             run_id: String::new(),
             sender: None,
-            order: Some(order),
+            request: Some(order),
         };
         Ok(self.call(async move { router.order(input).await })??)
     }
@@ -189,13 +190,13 @@ impl House {
             retention_ms: DAY_MS,
             ..start::Begin::default()
         };
-        self.order(id, Order::Start(Box::new(begin))).map(drop)
+        self.order(id, Request::Start(Box::new(begin))).map(drop)
     }
 
     /// Starts a run and a timer in it.
     fn start_timer(&mut self, id: &str, after_ms: i64) -> anyhow::Result<()> {
         self.start(id)?;
-        let order = command::Order::StartTimer(timer::Start {
+        let order = command::CommandAttributes::StartTimer(timer::Start {
             timer_id: "wait".into(),
             start_to_fire_timeout: Some(Span::from_ms(after_ms)),
         });
@@ -203,7 +204,7 @@ impl House {
     }
 
     /// Takes the run's workflow task and completes it with a command.
-    fn work(&mut self, id: &str, order: command::Order) -> anyhow::Result<()> {
+    fn work(&mut self, id: &str, order: command::CommandAttributes) -> anyhow::Result<()> {
         let router = self.router.clone();
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
@@ -231,14 +232,14 @@ impl House {
             }],
             ..workflow_task_completed::Complete::default()
         };
-        let reply = self.order(id, Order::CompleteTask(Box::new(complete)))?;
+        let reply = self.order(id, Request::CompleteTask(Box::new(complete)))?;
         anyhow::ensure!(matches!(reply, Reply::Completed(_)), "{reply:?}");
         Ok(())
     }
 
     fn signal(&mut self, id: &str, name: &str) -> anyhow::Result<()> {
         let signal = signal::Signal { name: name.into(), ..signal::Signal::default() };
-        let reply = self.order(id, Order::Signal(signal))?;
+        let reply = self.order(id, Request::Signal(signal))?;
         anyhow::ensure!(reply == Reply::Done, "{reply:?}");
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{close, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
@@ -41,11 +41,11 @@ const CALM_ROUNDS: usize = 200;
 /// sees some dozens; who waits until the herd has passed sees nearly all of them.
 const PASS_MAX: usize = RUNS / 4;
 
-fn command(order: Order) -> Command {
+fn command(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
-async fn complete(channel: &Channel, task_token: Bytes, order: Order) -> anyhow::Result<()> {
+async fn complete(channel: &Channel, task_token: Bytes, order: CommandAttributes) -> anyhow::Result<()> {
     let request = RespondWorkflowTaskCompletedRequest {
         task_token,
         commands: vec![command(order)],
@@ -77,7 +77,7 @@ async fn start_all(channel: &Channel, due_ms: i64) -> anyhow::Result<()> {
                 let token = task.context("the first task comes with the start")?.task_token;
                 let wait = Some(Span::from_ms((due_ms - now_ms()).max(1)));
                 let order = timer::Start { timer_id: "wait".into(), start_to_fire_timeout: wait };
-                complete(&channel, token, Order::StartTimer(order)).await?;
+                complete(&channel, token, CommandAttributes::StartTimer(order)).await?;
             }
         });
     }
@@ -123,7 +123,7 @@ async fn work_off(channel: &Channel, done: &Arc<AtomicUsize>) -> anyhow::Result<
                 };
                 let history = History::decode(task.history.unwrap_or_default())?;
                 fired.push(fired_ms(&history.events)?);
-                let end = Order::CompleteWorkflow(close::Complete { result: None });
+                let end = CommandAttributes::CompleteWorkflow(close::Complete { result: None });
                 complete(&channel, task.task_token, end).await?;
                 done.fetch_add(1, Ordering::Relaxed);
                 deadline = patience::deadline();

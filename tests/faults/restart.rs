@@ -5,7 +5,7 @@ use std::process::{Command as Spawned, Stdio};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::close;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
@@ -59,7 +59,7 @@ async fn a_history_is_read_on_and_a_task_completed_after_a_kill_with_the_tokens_
     }
     ensure!(read == whole, "{read:?}");
 
-    let order = Order::CompleteWorkflow(close::Complete::default());
+    let order = CommandAttributes::CompleteWorkflow(close::Complete::default());
     let complete = Command { command_type: order.command_type(), order: Some(order), ..Command::default() };
     caller.complete(task, vec![complete]).await?;
     let ends = caller.history(ID).await?.split_off(whole.len());

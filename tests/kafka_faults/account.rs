@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::update::Refer;
 use everlog_temporal_api::enums::{EventType, UpdateWorkflowExecutionLifecycleStage as Stage};
 use everlog_temporal_api::full::temporal::api::common::v1::Payloads;
@@ -326,7 +326,7 @@ fn say(said: &mut Said, message: Message) {
 }
 
 fn refer(message: &Message) -> Command {
-    command(Order::ProtocolMessage(Refer { message_id: message.id.clone() }))
+    command(CommandAttributes::ProtocolMessage(Refer { message_id: message.id.clone() }))
 }
 
 fn message<M: prost::Message + Name>(update_id: &str, body: &M) -> Message {

@@ -5,7 +5,7 @@
 use everlog_engine::api_types::{
     ActivityType, Execution, ParentClosePolicy, RetryPolicy, TaskQueue, WorkflowType,
 };
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{activity, child, close, external_workflow, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::enums::EventType;
@@ -47,7 +47,8 @@ impl Said {
 
     /// How many events its commands leave that name the task; what a message says does not.
     pub fn events(&self) -> usize {
-        let is_message = |command: &&Command| matches!(command.order, Some(Order::ProtocolMessage(_)) | None);
+        let is_message =
+            |command: &&Command| matches!(command.order, Some(CommandAttributes::ProtocolMessage(_)) | None);
         self.commands.len() - self.commands.iter().filter(is_message).count()
     }
 
@@ -56,7 +57,11 @@ impl Said {
         let is_last = |command: &Command| {
             matches!(
                 command.order,
-                Some(Order::CompleteWorkflow(_) | Order::FailWorkflow(_) | Order::ContinueAsNew(_))
+                Some(
+                    CommandAttributes::CompleteWorkflow(_)
+                        | CommandAttributes::FailWorkflow(_)
+                        | CommandAttributes::ContinueAsNew(_)
+                )
             )
         };
         self.commands.iter().any(is_last)
@@ -149,7 +154,7 @@ fn order(id: &str, past: Past<'_>) -> Vec<Command> {
         return Vec::new();
     }
     if id.starts_with("chain") {
-        return vec![command(Order::ContinueAsNew(Box::default()))];
+        return vec![command(CommandAttributes::ContinueAsNew(Box::default()))];
     }
     vec![end()]
 }
@@ -261,7 +266,7 @@ fn start_room(id: &str) -> Command {
         3 if !is_bound(number) => ParentClosePolicy::Abandon,
         _most => ParentClosePolicy::Terminate,
     };
-    command(Order::StartChild(Box::new(child::Start {
+    command(CommandAttributes::StartChild(Box::new(child::Start {
         workflow_id: id.into(),
         workflow_type: Some(WorkflowType { name: TYPE.into() }),
         task_queue: Some(TaskQueue::normal(QUEUE)),
@@ -273,7 +278,7 @@ fn start_room(id: &str) -> Command {
 }
 
 fn paint(id: &str) -> Command {
-    command(Order::SignalExternal(Box::new(external_workflow::SignalOther {
+    command(CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
         signal_name: PAINT.into(),
         child_workflow_only: true,
@@ -286,22 +291,22 @@ pub fn number(id: &str) -> i64 {
     id.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-pub fn command(order: Order) -> Command {
+pub fn command(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
 fn end() -> Command {
-    command(Order::CompleteWorkflow(close::Complete { result: None }))
+    command(CommandAttributes::CompleteWorkflow(close::Complete { result: None }))
 }
 
 pub fn complete(result: i64) -> Command {
     let result = Some(payloads(&result.to_string()).encode_to_vec().into());
-    command(Order::CompleteWorkflow(close::Complete { result }))
+    command(CommandAttributes::CompleteWorkflow(close::Complete { result }))
 }
 
 fn fail(message: &str) -> Command {
     let failure = Failure { message: message.into(), ..Failure::default() };
-    command(Order::FailWorkflow(close::Fail { failure: Some(failure.encode_to_vec().into()) }))
+    command(CommandAttributes::FailWorkflow(close::Fail { failure: Some(failure.encode_to_vec().into()) }))
 }
 
 /// A value as a list of one.
@@ -326,11 +331,11 @@ fn pause(number: i64) -> Command {
 
 pub fn start_timer(timer_id: &str, span_ms: i64) -> Command {
     let start_to_fire_timeout = Some(Span::from_ms(span_ms));
-    command(Order::StartTimer(timer::Start { timer_id: timer_id.into(), start_to_fire_timeout }))
+    command(CommandAttributes::StartTimer(timer::Start { timer_id: timer_id.into(), start_to_fire_timeout }))
 }
 
 pub fn schedule() -> Command {
-    command(Order::ScheduleActivity(Box::new(activity::Schedule {
+    command(CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "charge".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal(QUEUE)),

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use bytes::Bytes;
 use everlog_engine::api_types::{ActivityType, TaskQueue as EngineQueue};
-use everlog_engine::command::{self, Order};
+use everlog_engine::command::{self, CommandAttributes};
 use everlog_engine::machine::{activity, close, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::enums::EventType;
@@ -52,14 +52,17 @@ fn next(history: &[HistoryEvent]) -> Vec<command::Command> {
         };
         let start_to_fire_timeout = Some(Span::from_ms(300));
         let timer = timer::Start { timer_id: "pause".into(), start_to_fire_timeout };
-        return vec![order(Order::ScheduleActivity(Box::new(schedule))), order(Order::StartTimer(timer))];
+        return vec![
+            order(CommandAttributes::ScheduleActivity(Box::new(schedule))),
+            order(CommandAttributes::StartTimer(timer)),
+        ];
     }
     let all = [EventType::ActivityTaskCompleted, EventType::TimerFired, EventType::WorkflowExecutionSignaled];
-    let complete = || order(Order::CompleteWorkflow(close::Complete { result: None }));
+    let complete = || order(CommandAttributes::CompleteWorkflow(close::Complete { result: None }));
     all.into_iter().all(has).then(complete).into_iter().collect()
 }
 
-fn order(order: Order) -> command::Command {
+fn order(order: CommandAttributes) -> command::Command {
     command::Command { command_type: order.command_type(), order: Some(order), ..Default::default() }
 }
 

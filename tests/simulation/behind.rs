@@ -7,8 +7,8 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::event::History;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{activity, signal, workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
-use everlog_partition::{Answer, Delivery, Failure, Poll, QueryRequest, Reading, Want};
+use everlog_engine::request::Request;
+use everlog_partition::{CallFailure, CallResult, Delivery, Poll, QueryRequest, Reading, Want};
 use prost::Message;
 
 use crate::disk::Disk;
@@ -20,21 +20,21 @@ use crate::people::{NAMESPACE, address, input};
 pub const DAY_MS: i64 = 24 * 3_600_000;
 
 impl House {
-    fn order(&mut self, id: &str, order: Order) -> Reply {
+    fn order(&mut self, id: &str, order: Request) -> Reply {
         let (router, input) = (self.node.router.clone(), input(id, "", order));
         self.call(async move { router.order(input).await }).unwrap()
     }
 
     fn signal(&mut self, id: &str, name: String) {
-        self.order(id, Order::Signal(signal::Signal { name, ..signal::Signal::default() }));
+        self.order(id, Request::Signal(signal::Signal { name, ..signal::Signal::default() }));
     }
 
-    pub fn read(&mut self, id: &str, want: Want) -> Answer<Option<Reading>> {
+    pub fn read(&mut self, id: &str, want: Want) -> CallResult<Option<Reading>> {
         let (router, address) = (self.node.router.clone(), address(id, ""));
         self.call(async move { router.read(address, want).await })
     }
 
-    fn events(&mut self, id: &str) -> Answer<usize> {
+    fn events(&mut self, id: &str) -> CallResult<usize> {
         let want = Want::History { from_event_id: 1, batches_max: 0 };
         let reading = self.read(id, want)?.unwrap();
         let events = History::decode(reading.page.history).unwrap().events;
@@ -81,8 +81,8 @@ impl House {
     }
 }
 
-fn schedule() -> command::Order {
-    command::Order::ScheduleActivity(Box::new(activity::Schedule {
+fn schedule() -> command::CommandAttributes {
+    command::CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("orders")),
@@ -92,7 +92,7 @@ fn schedule() -> command::Order {
     }))
 }
 
-pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::Order>) {
+pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::CommandAttributes>) {
     let Delivery::Workflow(mut task) = delivery else { panic!("a workflow task comes") };
     task.receipt.take().unwrap().accept();
     let commands = orders.into_iter().map(|order| Command {
@@ -105,7 +105,7 @@ pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<com
         commands: commands.collect(),
         ..workflow_task_completed::Complete::default()
     };
-    house.order(id, Order::CompleteTask(Box::new(complete)));
+    house.order(id, Request::CompleteTask(Box::new(complete)));
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn a_history_that_does_not_come_for_long_is_unavailable_and_then_whole() {
     let before = house.events(&id).unwrap();
     house.lose_rows(20_000);
     let began_ms = house.clock.now_ms();
-    assert_eq!(house.events(&id), Err(Failure::Unavailable));
-    assert_eq!(house.read(&id, Want::LastBatch).map(drop), Err(Failure::Unavailable));
+    assert_eq!(house.events(&id), Err(CallFailure::Unavailable));
+    assert_eq!(house.read(&id, Want::LastBatch).map(drop), Err(CallFailure::Unavailable));
     assert!(
         (8_000..11_000).contains(&(house.clock.now_ms() - began_ms)),
         "both waited for a while, and no longer"
     );
     let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
-    assert_eq!(house.read(&id, reverse).map(drop), Err(Failure::Unavailable));
+    assert_eq!(house.read(&id, reverse).map(drop), Err(CallFailure::Unavailable));
     assert!(house.read(&id, Want::State).unwrap().is_some(), "its state is there");
     // What happens meanwhile is decided, and a new run is whole.
     house.signal(&id, "while it comes".into());
@@ -158,7 +158,7 @@ fn who_asks_for_a_history_that_comes_a_moment_later_waits_for_it() {
     let began_ms = house.clock.now_ms();
     let (read, reset) = (house.node.router.clone(), house.node.router.clone());
     let want = Want::History { from_event_id: 1, batches_max: 0 };
-    let back = Order::Reset(Reset { finish_event_id: 4, request_id: "back".into(), ..Reset::default() });
+    let back = Request::Reset(Reset { finish_event_id: 4, request_id: "back".into(), ..Reset::default() });
     let (address, input) = (address(&id, ""), input(&id, "", back));
     let (reading, reset) =
         house.call(async move { tokio::join!(read.read(address, want), reset.order(input)) });

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll as Polled;
 
 use everlog_partition::{
-    Claimed, Dispatcher, Event, Exchange, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready, ReadyId,
-    RunKey, TaskRef,
+    BoxedFuture, ClaimReply, Dispatcher, InboxMessage, KeptBack, NodeLink, Offer, Poll, QueueKey, Ready,
+    ReadyId, RemoteClaims, RunKey, TaskRef,
 };
 use tokio::sync::oneshot;
 
@@ -68,7 +68,7 @@ pub struct Net {
     lost: AtomicU64,
     word: Mutex<Word>,
     desks: Mutex<BTreeMap<usize, Arc<Desk>>>,
-    tasks: Mutex<Vec<Later<()>>>,
+    tasks: Mutex<Vec<BoxedFuture<()>>>,
     /// Offers on their way: to whom, and what.
     offers: Mutex<BTreeMap<u64, (String, Vec<ReadyId>)>>,
     serial: AtomicU64,
@@ -78,9 +78,9 @@ pub struct Net {
 pub struct Desk {
     pub id: usize,
     pub name: Arc<str>,
-    pub exchange: Arc<Exchange>,
+    pub exchange: Arc<RemoteClaims>,
     pub dispatcher: Arc<Dispatcher>,
-    send: everlog_partition::Send,
+    send: everlog_partition::PartitionSender,
     net: Arc<Net>,
     shown: Mutex<Word>,
     lives: Arc<AtomicBool>,
@@ -112,7 +112,7 @@ impl Net {
     }
 
     /// What nodes have begun since.
-    pub fn begun(&self) -> Vec<Later<()>> {
+    pub fn begun(&self) -> Vec<BoxedFuture<()>> {
         std::mem::take(&mut *lock(&self.tasks))
     }
 
@@ -172,7 +172,7 @@ impl Net {
     }
 
     /// That something reached nobody is told to whoever serves the partition, once somebody does.
-    pub fn pass_on(self: &Arc<Self>, partition: u32, event: Event) {
+    pub fn pass_on(self: &Arc<Self>, partition: u32, event: InboxMessage) {
         let net = Arc::clone(self);
         lock(&self.tasks).push(Box::pin(async move {
             let until_ms = net.clock.now_ms() + OWNER_WITHIN_MS;
@@ -195,13 +195,13 @@ impl Desk {
         net: &Arc<Net>,
         (id, instance): (usize, u64),
         dispatcher: &Arc<Dispatcher>,
-        send: &everlog_partition::Send,
+        send: &everlog_partition::PartitionSender,
         partitions: u32,
     ) -> Arc<Self> {
         let desk = Arc::new_cyclic(|own: &std::sync::Weak<Self>| Self {
             id,
             name: format!("node-{id}").into(),
-            exchange: Exchange::new(Arc::clone(dispatcher), send.clone(), partitions, own.clone()),
+            exchange: RemoteClaims::new(Arc::clone(dispatcher), send.clone(), partitions, own.clone()),
             dispatcher: Arc::clone(dispatcher),
             send: send.clone(),
             net: Arc::clone(net),
@@ -238,7 +238,7 @@ impl Desk {
     }
 
     /// That something reached nobody is told to whoever serves the partition.
-    pub fn pass_on(&self, partition: u32, event: Event) {
+    pub fn pass_on(&self, partition: u32, event: InboxMessage) {
         self.net.pass_on(partition, event);
     }
 
@@ -291,12 +291,12 @@ impl Drop for Carried {
     }
 }
 
-impl Line for Desk {
+impl NodeLink for Desk {
     fn far_home(&self, normal: &QueueKey) -> Option<String> {
         self.home(normal).filter(|home| *home != self.id).map(|home| format!("node-{home}"))
     }
 
-    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> Later<bool> {
+    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> BoxedFuture<bool> {
         let (net, node, own) = (Arc::clone(&self.net), node.to_owned(), Arc::clone(&self.name));
         let serial = net.serial.fetch_add(1, Ordering::Relaxed);
         let ids = offers.iter().map(|offer| ReadyId::of(&offer.ready)).collect();
@@ -320,13 +320,13 @@ impl Line for Desk {
         })
     }
 
-    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> Later<Claimed> {
+    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> BoxedFuture<ClaimReply> {
         let (net, node, own, poll) =
             (Arc::clone(&self.net), Arc::clone(node), Arc::clone(&self.name), poll.clone());
         Box::pin(async move {
             let nobody_knows = || match net.removed {
-                Some(Removed::Unanswered) => Claimed::Refused,
-                _all_others => Claimed::Unanswered,
+                Some(Removed::Unanswered) => ClaimReply::Refused,
+                _all_others => ClaimReply::Unanswered,
             };
             let Some(owner) = net.way(&node).await else {
                 net.clock.sleep(ANSWERED_WITHIN_MS).await;
@@ -334,27 +334,27 @@ impl Line for Desk {
             };
             let is_new = net.clock.now_ms() < owner.taken_ms.load(Ordering::Relaxed) + REFUSES_MS;
             if is_new && net.removed == Some(Removed::Door) {
-                return Claimed::Refused;
+                return ClaimReply::Refused;
             }
             let given = owner.exchange.give(offered_by(ready, None, true), poll);
             let given = net.clock.within(CLAIMED_WITHIN_MS, given).await;
             let is_heard = owner.lives.load(Ordering::Relaxed) && net.way(&own).await.is_some();
             match given {
                 // What nobody hears of goes back by its receipt.
-                Some(Some(delivery)) if is_heard => Claimed::Given(delivery),
-                Some(None) if is_heard => Claimed::Refused,
+                Some(Some(delivery)) if is_heard => ClaimReply::Given(delivery),
+                Some(None) if is_heard => ClaimReply::Refused,
                 Some(_) | None => nobody_knows(),
             }
         })
     }
 
     fn poll_lost(&self, partition: u32, run: RunKey, poll_id: String) {
-        self.net.pass_on(partition, Event::PollsLost { poll_ids: [poll_id].into(), run: Some(run) });
+        self.net.pass_on(partition, InboxMessage::PollsLost { poll_ids: [poll_id].into(), run: Some(run) });
     }
 
     fn question_lost(&self, node: Arc<str>, partition: u32, query_id: String) {
         if let Some(desk) = self.net.desk_named(&node) {
-            (desk.send)(partition, Event::QueryLost { query_id });
+            (desk.send)(partition, InboxMessage::QueryLost { query_id });
         }
     }
 
@@ -367,12 +367,12 @@ impl Line for Desk {
         format!("again-{}", self.net.serial.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn rest(&self) -> Later<()> {
+    fn rest(&self) -> BoxedFuture<()> {
         let clock = self.net.clock.clone();
         Box::pin(async move { clock.sleep(AGAIN_AFTER_MS).await })
     }
 
-    fn spawn(&self, mut task: Later<()>) {
+    fn spawn(&self, mut task: BoxedFuture<()>) {
         let lives = Arc::clone(&self.lives);
         lock(&self.net.tasks).push(Box::pin(poll_fn(move |context| {
             if !lives.load(Ordering::Relaxed) {

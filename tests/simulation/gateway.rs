@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everlog_engine::Settings;
 use everlog_engine::api_types::{ReusePolicy, TaskQueue};
 use everlog_engine::machine::{signal, start};
-use everlog_partition::{Answer, Failure, Router};
+use everlog_partition::{CallFailure, CallResult, Router};
 use everlog_temporal::{
     About, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TokenSigner,
 };
@@ -87,7 +87,7 @@ impl Gateway {
         Self(everlog_temporal::Gateway::new(config).expect("it can work"))
     }
 
-    pub async fn start(&self, workflow_id: &str, begin: &start::Begin) -> Answer<Heard> {
+    pub async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<Heard> {
         let request = StartWorkflowExecutionRequest {
             namespace: DEFAULT_NAMESPACE.into(),
             workflow_id: workflow_id.into(),
@@ -112,7 +112,7 @@ impl Gateway {
         }
     }
 
-    pub async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> Answer<Heard> {
+    pub async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> CallResult<Heard> {
         let request = SignalWorkflowExecutionRequest {
             namespace: DEFAULT_NAMESPACE.into(),
             workflow_execution: Some(WorkflowExecution {
@@ -131,10 +131,10 @@ impl Gateway {
 }
 
 /// A status as clients read it.
-fn refused(status: &Status) -> Answer<Heard> {
+fn refused(status: &Status) -> CallResult<Heard> {
     match status.code() {
-        Code::Unavailable => Err(Failure::Unavailable),
-        Code::Internal => Err(Failure::Internal),
+        Code::Unavailable => Err(CallFailure::Unavailable),
+        Code::Internal => Err(CallFailure::Internal),
         Code::ResourceExhausted => Ok(Heard::Busy),
         Code::NotFound => Ok(Heard::NotFound),
         Code::AlreadyExists => Ok(first_run_id(status).map_or_else(|| other(status), Heard::Started)),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use everlog_engine::machine::start;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::Want;
 use everlog_wire::{Body, Record};
 
@@ -102,7 +102,7 @@ impl House {
             retention_ms,
             ..start::Begin::default()
         };
-        let (router, input) = (self.node.router.clone(), input(id, "", Order::Start(Box::new(begin))));
+        let (router, input) = (self.node.router.clone(), input(id, "", Request::Start(Box::new(begin))));
         self.call(async move { router.order(input).await }).unwrap();
     }
 
@@ -118,7 +118,7 @@ impl House {
         let journal = &broker.kept(PARTITION).journal;
         let wakes = journal.iter().filter(|stored| {
             let body = Record::read(stored.bytes.clone()).unwrap().body;
-            matches!(body, Some(Body::Input(input)) if matches!(input.order, Some(Order::Wake(_))))
+            matches!(body, Some(Body::Input(input)) if matches!(input.request, Some(Request::FireTimers(_))))
         });
         (wakes.map(|stored| stored.stamp_ms).collect(), journal.len())
     }

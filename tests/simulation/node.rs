@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use everlog_engine::{Settings, level};
 use everlog_partition::{
-    Admission, Config, Dispatcher, Error, Event, Former, Partition, ReadyId, Room, Router, Stats, Unnamed,
+    Admission, Config, Dispatcher, Error, InboxMessage, Partition, PreviousOwner, ReadyId, Router, Stats,
+    UncommittedBudget, Unnamed,
 };
 use everlog_store::Store;
 
@@ -24,7 +25,7 @@ pub const PARTITION: u32 = 0;
 pub const PARTITIONS: u32 = 256;
 
 /// Events, and for reports of the log the life of the partition that they are for.
-type Inbox = Arc<Mutex<Option<VecDeque<(Option<u64>, Event)>>>>;
+type Inbox = Arc<Mutex<Option<VecDeque<(Option<u64>, InboxMessage)>>>>;
 
 /// A process.
 pub struct Node {
@@ -64,7 +65,7 @@ pub fn config(node: usize, instance: u64, overlay_bytes_max: usize) -> Config {
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
         overlay_bytes_max,
-        room: Room::new(0),
+        room: UncommittedBudget::new(0),
         cached_runs_max: 4,
         appends_max: 2,
         append_records_max: 5,
@@ -118,7 +119,7 @@ impl Node {
     /// of an instance is that of its process.
     pub fn resume(&mut self, applied: u64, instance: u64, now_ms: i64) -> Result<(), Error> {
         let process = Bytes::copy_from_slice(&instance.to_be_bytes()[..4]);
-        self.take(Some(Former { process, applied }), instance, now_ms)
+        self.take(Some(PreviousOwner { process, applied }), instance, now_ms)
     }
 
     /// Takes the partition over.
@@ -138,7 +139,7 @@ impl Node {
         )
     }
 
-    fn take(&mut self, former: Option<Former>, instance: u64, now_ms: i64) -> Result<(), Error> {
+    fn take(&mut self, former: Option<PreviousOwner>, instance: u64, now_ms: i64) -> Result<(), Error> {
         self.partition = None;
         // What was meant for the owner before goes with it.
         self.events().clear();
@@ -158,7 +159,7 @@ impl Node {
         Ok(())
     }
 
-    fn events(&self) -> VecDeque<(Option<u64>, Event)> {
+    fn events(&self) -> VecDeque<(Option<u64>, InboxMessage)> {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -216,15 +217,17 @@ impl Node {
     }
 
     /// What reaches a partition that is not here: polls wait on, and what has reached nobody is told to whoever has it.
-    fn strays(&self, events: VecDeque<(Option<u64>, Event)>) {
+    fn strays(&self, events: VecDeque<(Option<u64>, InboxMessage)>) {
         let Some(desk) = &self.desk else { return };
         let send = post(&self.inbox, 0);
         for (_, event) in events {
             match event {
-                Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                InboxMessage::Claim { waiting, .. } | InboxMessage::HandQuery { waiting, .. } => {
                     self.dispatcher.poll_again(waiting, &send);
                 }
-                Event::Release { .. } | Event::PollsLost { .. } => desk.pass_on(PARTITION, event),
+                InboxMessage::Release { .. } | InboxMessage::PollsLost { .. } => {
+                    desk.pass_on(PARTITION, event)
+                }
                 _nobody_waits => {}
             }
         }
@@ -244,8 +247,8 @@ impl Node {
         let mut claimed = Vec::new();
         for (_, event) in inbox.iter().flatten() {
             match event {
-                Event::OfferAgain => return None,
-                Event::Claim { task, .. } => {
+                InboxMessage::OfferAgain => return None,
+                InboxMessage::Claim { task, .. } => {
                     claimed.push(ReadyId::Task(task.run.clone(), task.scheduled_event_id, task.attempt));
                 }
                 _other => {}
@@ -264,7 +267,7 @@ impl Node {
 }
 
 /// What brings events to a node: what the log reports goes to the life of the partition that asked for it.
-fn post(inbox: &Inbox, life: u64) -> everlog_partition::Send {
+fn post(inbox: &Inbox, life: u64) -> everlog_partition::PartitionSender {
     let inbox = inbox.clone();
     Arc::new(move |_, event| {
         let report = event.is_report();

@@ -13,8 +13,8 @@ use crate::house::{House, ids};
 /// Letters that one task sends.
 const LETTERS: usize = 4;
 
-fn signal(to: &str, number: usize) -> command::Order {
-    command::Order::SignalExternal(Box::new(external_workflow::SignalOther {
+fn signal(to: &str, number: usize) -> command::CommandAttributes {
+    command::CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: to.into(), run_id: String::new() }),
         signal_name: number.to_string(),
         ..external_workflow::SignalOther::default()

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use everlog_engine::api_types::{ReusePolicy, Status};
 use everlog_engine::event::History;
 use everlog_engine::machine::{signal, start};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{
-    Address, Answer, Failure, QueryOutcome, QueryRequest, QueueKey, Reading, Router, Want,
+    Address, CallFailure, CallResult, QueryOutcome, QueryRequest, QueueKey, Reading, Router, Want,
 };
 use prost::Message;
 
@@ -67,23 +67,24 @@ pub fn address(workflow_id: &str, run_id: &str) -> Address {
     Address { namespace_id: NAMESPACE.into(), workflow_id: workflow_id.into(), run_id: run_id.into() }
 }
 
-pub fn input(workflow_id: &str, run_id: &str, order: Order) -> Input {
-    Input {
+pub fn input(workflow_id: &str, run_id: &str, order: Request) -> RequestRecord {
+    RequestRecord {
         namespace_id: NAMESPACE.into(),
         workflow_id: workflow_id.into(),
         run_id: run_id.into(),
         sender: None,
-        order: Some(order),
+        request: Some(order),
     }
 }
 
 impl Door {
     /// By Temporal's API where there is one, else by the partition's own.
-    async fn start(&self, workflow_id: &str, begin: &start::Begin) -> Answer<Heard> {
+    async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<Heard> {
         if let Some(gateway) = &self.gateway {
             return gateway.start(workflow_id, begin).await;
         }
-        let reply = self.router.order(input(workflow_id, "", Order::Start(Box::new(begin.clone())))).await?;
+        let reply =
+            self.router.order(input(workflow_id, "", Request::Start(Box::new(begin.clone())))).await?;
         Ok(match reply {
             Reply::Started(started) => Heard::Started(started.first_run_id),
             Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. }) => Heard::Started(first_run_id),
@@ -92,12 +93,12 @@ impl Door {
     }
 
     /// Without a request id the gateway would make one: it is asked only with one.
-    async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> Answer<Heard> {
+    async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> CallResult<Heard> {
         let gateway = self.gateway.as_ref().filter(|_| !order.request_id.is_empty());
         if let Some(gateway) = gateway {
             return gateway.signal(workflow_id, run_id, order).await;
         }
-        let reply = self.router.order(input(workflow_id, run_id, Order::Signal(order.clone()))).await?;
+        let reply = self.router.order(input(workflow_id, run_id, Request::Signal(order.clone()))).await?;
         Ok(match reply {
             Reply::Done => Heard::Done,
             Reply::Rejected(Rejection::NotFound(_)) => Heard::NotFound,
@@ -142,8 +143,8 @@ impl Town {
         &self,
         what: &str,
         dice: &mut Dice,
-        call: impl Future<Output = Answer<T>>,
-    ) -> Answer<T> {
+        call: impl Future<Output = CallResult<T>>,
+    ) -> CallResult<T> {
         let now_ms = self.clock.now_ms();
         let patient = self.is_peace() || dice.permille(500);
         let until_ms = match patient {
@@ -162,16 +163,16 @@ impl Town {
             }
             Some(Err(failure)) => {
                 book.refusals += 1;
-                if failure == Failure::Internal && what != POISONED {
+                if failure == CallFailure::Internal && what != POISONED {
                     book.violate(format!("{what}: internal error"));
                 }
                 Err(failure)
             }
             None if patient => {
                 book.violate(format!("{what} that began at {now_ms} is not answered at {until_ms}"));
-                Err(Failure::Unavailable)
+                Err(CallFailure::Unavailable)
             }
-            None => Err(Failure::Unavailable),
+            None => Err(CallFailure::Unavailable),
         }
     }
 
@@ -229,9 +230,9 @@ impl Town {
         let order = signal::Signal { name, ..signal::Signal::default() };
         loop {
             if let Some(router) = self.router(&mut dice) {
-                let order = input(&workflow_id, &run_id, Order::Signal(order.clone()));
+                let order = input(&workflow_id, &run_id, Request::Signal(order.clone()));
                 match self.call(POISONED, &mut dice, router.order(order)).await {
-                    Err(Failure::Internal) => break,
+                    Err(CallFailure::Internal) => break,
                     Err(_) => {}
                     Ok(other) => {
                         self.book.borrow_mut().violate(format!("poison yields {other:?}"));

@@ -4,7 +4,7 @@ use everlog_engine::Reply;
 use everlog_engine::command;
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::{reset, signal};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::Want;
 use prost::Message;
 
@@ -12,7 +12,7 @@ use crate::behind::{DAY_MS, complete};
 use crate::house::{House, ids};
 use crate::people::input;
 
-fn order(house: &mut House, id: &str, order: Order) -> Reply {
+fn order(house: &mut House, id: &str, order: Request) -> Reply {
     let (router, input) = (house.node.router.clone(), input(id, "", order));
     house.call(async move { router.order(input).await }).unwrap()
 }
@@ -43,14 +43,14 @@ fn it_counts_once() {
         request_id: "reset".into(),
         ..reset::Reset::default()
     };
-    assert!(matches!(order(&mut house, &id, Order::Reset(back)), Reply::Started(_)));
+    assert!(matches!(order(&mut house, &id, Request::Reset(back)), Reply::Started(_)));
     drop(former);
     let signal = signal::Signal { name: "go".into(), request_id: "go".into(), ..signal::Signal::default() };
-    assert_eq!(order(&mut house, &id, Order::Signal(signal.clone())), Reply::Done);
+    assert_eq!(order(&mut house, &id, Request::Signal(signal.clone())), Reply::Done);
     assert_eq!(current(&mut house, &id), (false, 1));
     let task = house.poll(false);
-    complete(&mut house, &id, task, vec![command::Order::ContinueAsNew(Box::default())]);
+    complete(&mut house, &id, task, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
     assert_eq!(current(&mut house, &id), (true, 0));
-    assert_eq!(order(&mut house, &id, Order::Signal(signal)), Reply::Done);
+    assert_eq!(order(&mut house, &id, Request::Signal(signal)), Reply::Done);
     assert_eq!(current(&mut house, &id), (true, 0));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::signal;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Reading, Want};
 
@@ -47,7 +47,7 @@ impl Town {
     /// Starts a workflow, and takes it back some times, each until that is known to be done.
     pub async fn take_back(self, workflow_id: String, program: Program, times: usize, mut dice: Dice) {
         let begin = beginning(TYPE, &workflow_id, &program, &mut dice);
-        let order = Order::Start(Box::new(begin));
+        let order = Request::Start(Box::new(begin));
         let mut run_id = self.until_made(&workflow_id, "", order, &mut dice).await;
         self.taken_back(&workflow_id, |found| found.first_run_id.clone_from(&run_id));
         for number in 0..times {
@@ -59,7 +59,7 @@ impl Town {
                 request_id: format!("{workflow_id}/{number}"),
                 ..Reset::default()
             };
-            let made = self.until_made(&workflow_id, &run_id, Order::Reset(reset), &mut dice).await;
+            let made = self.until_made(&workflow_id, &run_id, Request::Reset(reset), &mut dice).await;
             let base_run_id = std::mem::replace(&mut run_id, made.clone());
             let back = Back { base_run_id, run_id: made, finish_event_id };
             self.taken_back(&workflow_id, |found| found.backs.push(back));
@@ -89,7 +89,7 @@ impl Town {
             signal::Signal { name: name.clone(), request_id: name.clone(), ..signal::Signal::default() };
         loop {
             if let Some(router) = self.router(dice) {
-                let order = input(workflow_id, "", Order::Signal(order.clone()));
+                let order = input(workflow_id, "", Request::Signal(order.clone()));
                 match self.call("a signal", dice, router.order(order)).await {
                     Ok(Reply::Done) => {
                         self.taken_back(workflow_id, |found| _ = found.signals.insert(name, true));
@@ -108,7 +108,7 @@ impl Town {
     }
 
     /// Orders it again and again; the run that it has made.
-    async fn until_made(&self, workflow_id: &str, run_id: &str, order: Order, dice: &mut Dice) -> String {
+    async fn until_made(&self, workflow_id: &str, run_id: &str, order: Request, dice: &mut Dice) -> String {
         loop {
             if let Some(router) = self.router(dice) {
                 let input = input(workflow_id, run_id, order.clone());

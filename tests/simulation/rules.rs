@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_partition::{Rule, Rules};
 
 /// What makes the engine panic, where a signal's name begins with it.
@@ -20,8 +20,8 @@ impl Rules for Loose {
         WITHOUT.get() != Some(rule)
     }
 
-    fn before(input: &Input) {
-        if let Some(Order::Signal(signal)) = &input.order
+    fn before(input: &RequestRecord) {
+        if let Some(Request::Signal(signal)) = &input.request
             && signal.name.starts_with(POISON)
         {
             std::panic::resume_unwind(Box::new("poison"));

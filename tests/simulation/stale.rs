@@ -1,7 +1,7 @@
 //! Rows that are kept beside the log and do not fit it: each is told by what is wrong with it, before it is used.
 
 use everlog_engine::machine::signal;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_log::Topic;
 use everlog_partition::{Error, RowsFault};
 use everlog_store::{CommittedRows, RowsCheckpoint};
@@ -16,7 +16,7 @@ use crate::people::input;
 const HOUR_MS: i64 = 3_600_000;
 
 fn signal(house: &mut House, name: &str) {
-    let order = Order::Signal(signal::Signal { name: name.into(), ..signal::Signal::default() });
+    let order = Request::Signal(signal::Signal { name: name.into(), ..signal::Signal::default() });
     let (router, input) = (house.node.router.clone(), input(&ids().next().unwrap(), "", order));
     house.call(async move { router.order(input).await }).unwrap();
     house.until(|house| house.node.partition.as_ref().unwrap().is_idle());

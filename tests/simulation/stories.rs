@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{self, Command};
 use everlog_engine::machine::{activity_attempt, start, timer, workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::time::Duration;
 use everlog_partition::{ActivityTask, Delivery, Error, Poll};
 use everlog_wire::public_command::{InvalidCommand, SourcePosition};
@@ -87,7 +87,7 @@ impl Stage {
         panic!("nobody answers");
     }
 
-    fn order(&mut self, order: Order) -> Reply {
+    fn order(&mut self, order: Request) -> Reply {
         let router = self.node.router.clone();
         self.wait(router.order(input(&self.workflow_id.clone(), "", order))).expect("an answer")
     }
@@ -111,7 +111,7 @@ impl Stage {
     /// A workflow's activity, in the hands of a worker; beside it runs a timer.
     fn activity(&mut self) -> ActivityTask {
         let program = Program { generations: 0, steps: vec![Step::Activity] };
-        self.order(Order::Start(Box::new(start::Begin {
+        self.order(Request::Start(Box::new(start::Begin {
             workflow_type: "Program".into(),
             task_queue: QUEUE.into(),
             input: Some(program.encode()),
@@ -122,7 +122,7 @@ impl Stage {
         handed.receipt.take().expect("a receipt").accept();
         let events = crate::workers::events(handed.history.history.clone()).expect("a history");
         let router = self.node.router.clone();
-        let order = Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        let order = Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: handed.run.head.task.as_ref().map(workflow_task::Task::token),
             commands: workflow::think(&events).into_iter().chain([start_timer()]).collect(),
             ..workflow_task_completed::Complete::default()
@@ -148,7 +148,7 @@ impl Stage {
             identity: "worker".into(),
             worker_version: None,
         };
-        match self.order(Order::CompleteActivity(done)) {
+        match self.order(Request::CompleteActivity(done)) {
             Reply::Done => Ok(()),
             other => Err(format!("the worker is told {other:?}")),
         }
@@ -264,7 +264,7 @@ pub fn a_journal_that_is_longer_than_may_wait() -> Result<(), String> {
 }
 
 fn start_timer() -> Command {
-    let order = command::Order::StartTimer(timer::Start {
+    let order = command::CommandAttributes::StartTimer(timer::Start {
         timer_id: "beside".into(),
         start_to_fire_timeout: Some(Duration::from_ms(9_000)),
     });

@@ -7,9 +7,9 @@ use everlog_avro::outcome::Outcome;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::update::{self, Admit, Body, Message, Meta, Refer, Stage, Standing};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply, Run};
-use everlog_partition::{Answer, UpdateCall, UpdateNews};
+use everlog_partition::{CallResult, UpdateCall, UpdateNews};
 use prost::Message as _;
 
 use crate::dice::Dice;
@@ -58,7 +58,7 @@ pub fn said(run: &Run) -> (Vec<Message>, Vec<Command>) {
         }
     }
     let refer = |message: &Message| {
-        let order = command::Order::ProtocolMessage(Refer { message_id: message.id.clone() });
+        let order = command::CommandAttributes::ProtocolMessage(Refer { message_id: message.id.clone() });
         Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
     };
     let commands = messages.iter().map(refer).collect();
@@ -92,7 +92,7 @@ impl Town {
         loop {
             self.rest(dice).await;
             let Some(router) = self.router(dice) else { continue };
-            let order = input(workflow_id, "", Order::Update(admit.clone()));
+            let order = input(workflow_id, "", Request::Update(admit.clone()));
             let called = self.call("an update", dice, router.update(order)).await;
             if let Some(told) = self.hear(id, called, dice).await {
                 self.book.borrow_mut().updates.insert(id.to_owned(), told);
@@ -102,7 +102,7 @@ impl Town {
     }
 
     /// How the update ended; none where it has to be brought again.
-    async fn hear(&self, id: &str, called: Answer<UpdateCall<Reply>>, dice: &mut Dice) -> Option<Told> {
+    async fn hear(&self, id: &str, called: CallResult<UpdateCall<Reply>>, dice: &mut Dice) -> Option<Told> {
         let UpdateCall { first, mut news } = called.ok()?;
         let mut standing = match first {
             Reply::Update(standing) => *standing,

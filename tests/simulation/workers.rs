@@ -2,7 +2,7 @@
 
 use everlog_engine::event::{History, HistoryEvent};
 use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::{
     ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, QueueKey, Router, Want, WorkflowTask,
 };
@@ -94,7 +94,7 @@ impl Worker {
                 }
                 self.answer(router, *task).await;
             }
-            Delivery::Told(_) | Delivery::Nothing => {}
+            Delivery::Remote(_) | Delivery::Nothing => {}
         }
     }
 
@@ -141,7 +141,7 @@ impl Worker {
             let mut router = router.clone();
             for _ in 0..TRIES {
                 let order =
-                    input(&start.workflow_id, &start.run_id, Order::CompleteTask(Box::new(order.clone())));
+                    input(&start.workflow_id, &start.run_id, Request::CompleteTask(Box::new(order.clone())));
                 let call = router.complete_task(order, answers.clone());
                 if self.town.call("a completion", &mut self.dice, call).await.is_ok() {
                     break;
@@ -170,14 +170,14 @@ impl Worker {
         });
         let identity = self.name.clone();
         let order = match self.does(self.fails) {
-            true => Order::FailActivity(activity_attempt::Fail {
+            true => Request::FailActivity(activity_attempt::Fail {
                 target,
                 identity,
                 ..activity_attempt::Fail::default()
             }),
             false => {
                 let result = Some(bytes::Bytes::from_static(b"done"));
-                Order::CompleteActivity(activity_attempt::Complete {
+                Request::CompleteActivity(activity_attempt::Complete {
                     target,
                     result,
                     identity,

@@ -121,7 +121,7 @@ impl World {
     }
 
     /// True if the activity is over; otherwise it is asked for unless it was.
-    fn activity(&self, id: String, orders: &mut Vec<command::Order>) -> bool {
+    fn activity(&self, id: String, orders: &mut Vec<command::CommandAttributes>) -> bool {
         match self.scheduled.get(&id) {
             Some(scheduled) => self.done.contains(scheduled),
             None => {
@@ -139,8 +139,8 @@ fn child_id(run_id: &str, number: usize) -> String {
     ids.next().expect("the ids do not end")
 }
 
-fn start_child(workflow_id: String) -> command::Order {
-    command::Order::StartChild(Box::new(child::Start {
+fn start_child(workflow_id: String) -> command::CommandAttributes {
+    command::CommandAttributes::StartChild(Box::new(child::Start {
         workflow_id,
         workflow_type: Some(WorkflowType { name: LEAF.into() }),
         ..child::Start::default()
@@ -170,7 +170,7 @@ pub fn think(history: &[HistoryEvent]) -> Vec<Command> {
                 let timer_id = format!("t{number}");
                 if !world.timers.contains(&timer_id) {
                     let span = Some(Duration::from_ms(100 + 900 * (number as i64 + 1)));
-                    orders.push(command::Order::StartTimer(timer::Start {
+                    orders.push(command::CommandAttributes::StartTimer(timer::Start {
                         timer_id: timer_id.clone(),
                         start_to_fire_timeout: span,
                     }));
@@ -198,8 +198,8 @@ pub fn think(history: &[HistoryEvent]) -> Vec<Command> {
     commands(orders)
 }
 
-fn commands(orders: Vec<command::Order>) -> Vec<Command> {
-    let command = |order: command::Order| Command {
+fn commands(orders: Vec<command::CommandAttributes>) -> Vec<Command> {
+    let command = |order: command::CommandAttributes| Command {
         command_type: order.command_type(),
         order: Some(order),
         ..Command::default()
@@ -207,20 +207,22 @@ fn commands(orders: Vec<command::Order>) -> Vec<Command> {
     orders.into_iter().map(command).collect()
 }
 
-fn end(program: &Program, signals: usize) -> command::Order {
+fn end(program: &Program, signals: usize) -> command::CommandAttributes {
     match program.generations {
-        0 => command::Order::CompleteWorkflow(close::Complete { result: Some(signals.to_string().into()) }),
+        0 => command::CommandAttributes::CompleteWorkflow(close::Complete {
+            result: Some(signals.to_string().into()),
+        }),
         generations => {
             let next = Program { generations: generations - 1, steps: program.steps.clone() };
             let order =
                 close::ContinueAsNew { input: Some(next.encode()), ..close::ContinueAsNew::default() };
-            command::Order::ContinueAsNew(Box::new(order))
+            command::CommandAttributes::ContinueAsNew(Box::new(order))
         }
     }
 }
 
-fn schedule(activity_id: String) -> command::Order {
-    command::Order::ScheduleActivity(Box::new(activity::Schedule {
+fn schedule(activity_id: String) -> command::CommandAttributes {
+    command::CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id,
         activity_type: Some(ActivityType { name: "Work".into() }),
         task_queue: Some(TaskQueue::normal(QUEUE)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everlog_log::consumer::{ConsumedTopic, Fetched};
-use everlog_partition::Failure;
+use everlog_partition::CallFailure;
 use everlog_wire::Body;
 use tokio::sync::Mutex;
 
@@ -52,10 +52,9 @@ impl<R: Registry, N: Names> HttpSource<R, N> {
     ///
     /// # Errors
     /// [`Failure`]: after `Busy` nothing was appended; after another the outcome is unknown.
-    pub async fn take(&self, mut record: Fetched) -> Result<Taken, Failure> {
+    pub async fn take(&self, mut record: Fetched) -> Result<Taken, CallFailure> {
         Stats::count(&self.stats.records);
-        record.partition = 0;
-        // The registry is asked before the lock is taken, which others wait for.
+        record.partition = 0; // The registry is asked before the lock is taken, which others wait for.
         let partition = self.read(&record).await.0;
         let mut next = self.next[partition as usize].lock().await;
         let offset = match *next {
@@ -78,7 +77,7 @@ impl<R: Registry, N: Names> HttpSource<R, N> {
         };
         let heard = self.journals.send(partition, vec![body])?;
         drop(next);
-        heard.await.map_err(|_dropped| Failure::Unavailable)??;
+        heard.await.map_err(|_dropped| CallFailure::Unavailable)??;
         Stats::count(if refused.is_none() { &self.stats.forwarded } else { &self.stats.unreadable });
         Ok(Taken { partition, offset, refused })
     }

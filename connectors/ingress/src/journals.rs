@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use everlog_log::Log;
-use everlog_partition::{Answer, Event, Failure, Send as Post};
+use everlog_partition::{CallFailure, CallResult, InboxMessage, PartitionSender as Post};
 use everlog_wire::public_command::SourcePosition;
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot::{self, Receiver};
@@ -80,24 +80,24 @@ pub struct Owned {
 
 impl Owned {
     /// Sends records, after those that were sent before; the receiver completes when they are applied.
-    pub(crate) fn send(&self, partition: u32, bodies: Vec<Body>) -> Answer<Receiver<Answer<()>>> {
+    pub(crate) fn send(&self, partition: u32, bodies: Vec<Body>) -> CallResult<Receiver<CallResult<()>>> {
         let (done, heard) = oneshot::channel();
-        let is_here = (self.post)(partition, Event::Ingest { bodies, done });
-        if is_here { Ok(heard) } else { Err(Failure::Unavailable) }
+        let is_here = (self.post)(partition, InboxMessage::Ingest { bodies, done });
+        if is_here { Ok(heard) } else { Err(CallFailure::Unavailable) }
     }
 
     /// The offset behind the last record of the partition's own source that was applied.
-    pub(crate) async fn mark(&self, partition: u32, incarnation: [u8; 16]) -> Answer<u64> {
+    pub(crate) async fn mark(&self, partition: u32, incarnation: [u8; 16]) -> CallResult<u64> {
         let (reply, heard) = oneshot::channel();
         let source = SourcePosition {
             incarnation: incarnation.to_vec().into(),
             partition,
             ..SourcePosition::default()
         };
-        if !(self.post)(partition, Event::Mark { source, reply }) {
-            return Err(Failure::Unavailable);
+        if !(self.post)(partition, InboxMessage::Mark { source, reply }) {
+            return Err(CallFailure::Unavailable);
         }
-        heard.await.map_err(|_dropped| Failure::Unavailable)
+        heard.await.map_err(|_dropped| CallFailure::Unavailable)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everlog_avro::{PublicTopic, write};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
 use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, record, signal};
@@ -16,10 +16,10 @@ fn told(journal: &Journal) -> Vec<(u32, u64, String)> {
     let tell = |body: &Body| match body {
         Body::PublicCommand(forwarded) => {
             let source = forwarded.source.as_ref().expect("it has a place");
-            let order = forwarded.input.as_ref().and_then(|input| input.order.as_ref());
+            let order = forwarded.input.as_ref().and_then(|input| input.request.as_ref());
             let name = match order {
-                Some(Order::Signal(signal)) => signal.name.clone(),
-                Some(Order::Cancel(_)) => "cancel".into(),
+                Some(Request::Signal(signal)) => signal.name.clone(),
+                Some(Request::Cancel(_)) => "cancel".into(),
                 other => panic!("nobody sent {other:?}"),
             };
             (source.partition, source.offset, name)
@@ -108,8 +108,7 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
         (
             Fetched { headers: vec![header("reply-topic", "everlog.journal")], ..signal("order-1", "x") },
             "reply_topic",
-        ),
-        // Small where it stands, and large as an order.
+        ), // Small where it stands, and large as an order.
         (
             record(
                 "order-1",
@@ -147,8 +146,7 @@ async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
     write(PublicTopic::Command, 9, &cancel(), &mut value).expect("a command");
     house.topic.produce(0, record("order-1", value));
     house.topic.produce(0, signal("order-1", "behind it"));
-    house.topic.produce(1, signal("order-2", "beside it"));
-    // It does not come to an end while the test lasts.
+    house.topic.produce(1, signal("order-2", "beside it")); // It does not come to an end while the test lasts.
     house.options.schema_wait_ms = 3_600_000;
     house.registry = Registry::away();
     let running = house.run();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everlog_ingress::{Journals, Owned, Shared, Undelivered};
 use everlog_log::Log;
-use everlog_partition::{Event, Failure};
+use everlog_partition::{CallFailure, InboxMessage};
 use everlog_rocks::log::{Embedded, Options};
 use everlog_wire::public_command::{InvalidCommand, SourcePosition};
 use everlog_wire::{Body, Record};
@@ -37,10 +37,12 @@ async fn what_goes_by_way_of_the_log_stands_in_the_journal_in_order_and_under_no
 
 #[tokio::test]
 async fn what_goes_by_way_of_the_owner_is_delivered_only_when_the_owner_says_so() {
-    let owned = |answer: Option<Result<(), Failure>>, is_here: bool| Owned {
+    let owned = |answer: Option<Result<(), CallFailure>>, is_here: bool| Owned {
         partitions: 1,
         post: Arc::new(move |partition, event| {
-            let Event::Ingest { bodies: brought, done } = event else { panic!("nothing else is sent") };
+            let InboxMessage::Ingest { bodies: brought, done } = event else {
+                panic!("nothing else is sent")
+            };
             assert_eq!((partition, brought), (0, bodies()));
             if let Some(answer) = answer {
                 done.send(answer).expect("somebody waits");
@@ -49,7 +51,7 @@ async fn what_goes_by_way_of_the_owner_is_delivered_only_when_the_owner_says_so(
         }),
     };
     assert_eq!(owned(Some(Ok(())), true).deliver(0, &bodies()).await, Ok(()));
-    for (answer, is_here) in [(Some(Err(Failure::Busy)), true), (None, true), (None, false)] {
+    for (answer, is_here) in [(Some(Err(CallFailure::Busy)), true), (None, true), (None, false)] {
         let undelivered: Result<(), Undelivered> = owned(answer, is_here).deliver(0, &bodies()).await;
         assert!(undelivered.is_err());
     }

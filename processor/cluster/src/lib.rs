@@ -96,7 +96,7 @@ pub struct Cluster {
     gateway: Arc<LocalGateway>,
     local: Arc<dyn LocalPartitions>,
     dispatcher: Arc<Dispatcher>,
-    send: everlog_partition::Send,
+    send: everlog_partition::PartitionSender,
     counters: Arc<ClusterCounters>,
     token_signer: TokenSigner,
     forget_after: Duration,

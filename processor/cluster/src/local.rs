@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use everlog_partition::{Dispatcher, Error, Event, Stats};
+use everlog_partition::{Dispatcher, Error, InboxMessage, Stats};
 use everlog_temporal::TokenSigner;
 
 /// What a cluster uses of its node.
@@ -16,7 +16,7 @@ pub struct LocalNode {
     /// Where ready tasks and polls meet.
     pub dispatcher: Arc<Dispatcher>,
     /// Sends events to partitions.
-    pub send: everlog_partition::Send,
+    pub send: everlog_partition::PartitionSender,
     /// Makes and reads task tokens.
     pub token_signer: TokenSigner,
     /// Called for rows of `control` that are not about nodes.
@@ -56,7 +56,7 @@ pub trait LocalPartitions: Send + Sync {
 pub trait RemotePartitions: Send + Sync {
     /// Forwards an event to the owner of the partition, or refuses it. A poll that wanted a task waits on. A lost
     /// delivery is forwarded to the next owner, once there is one.
-    fn bring(&self, partition: u32, event: Event);
+    fn bring(&self, partition: u32, event: InboxMessage);
 
     /// The node that the partition is assigned to now, if it is another one. Asks the brokers.
     ///

@@ -20,14 +20,17 @@ pub struct Command {
     #[prost(bytes = "bytes", repeated, tag = "302")]
     pub event_group_markers: Vec<Bytes>,
     /// What is asked for.
-    #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19")]
-    pub order: Option<Order>,
+    #[prost(
+        oneof = "CommandAttributes",
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19"
+    )]
+    pub order: Option<CommandAttributes>,
 }
 
 /// What is asked for, by kind. The large kinds are boxed: a completion may hold two million commands of two bytes each.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(missing_docs)]
-pub enum Order {
+pub enum CommandAttributes {
     #[prost(message, tag = "2")]
     ScheduleActivity(Box<activity::Schedule>),
     #[prost(message, tag = "3")]
@@ -110,12 +113,12 @@ impl Command {
     }
 
     /// What is asked for, if it is what the type says.
-    pub(crate) fn said(&self) -> Option<&Order> {
+    pub(crate) fn said(&self) -> Option<&CommandAttributes> {
         self.order.as_ref().filter(|order| order.command_type() == self.command_type)
     }
 }
 
-impl Order {
+impl CommandAttributes {
     /// Temporal's number of the command type that goes with these attributes.
     pub fn command_type(&self) -> i32 {
         match self {

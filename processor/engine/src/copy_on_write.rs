@@ -21,16 +21,16 @@ impl<T: Clone + PartialEq + 'static> Empty for Vec<T> {
 
 /// A `T` among the parts of a run. Copying counts a reference where there is something in it, and does nothing else.
 #[derive(Clone)]
-pub struct Part<T>(Option<Arc<T>>);
+pub struct CopyOnWrite<T>(Option<Arc<T>>);
 
-impl<T: Empty> Part<T> {
+impl<T: Empty> CopyOnWrite<T> {
     /// The value to be changed: from here on this copy has its own.
     pub fn make_mut(&mut self) -> &mut T {
         Arc::make_mut(self.0.get_or_insert_with(|| Arc::new(T::EMPTY.clone())))
     }
 }
 
-impl<T> Part<T> {
+impl<T> CopyOnWrite<T> {
     /// Both are the same value, not only equal ones.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -41,19 +41,19 @@ impl<T> Part<T> {
     }
 }
 
-impl<T> Default for Part<T> {
+impl<T> Default for CopyOnWrite<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T: Empty> From<T> for Part<T> {
+impl<T: Empty> From<T> for CopyOnWrite<T> {
     fn from(value: T) -> Self {
         Self((value != *T::EMPTY).then(|| Arc::new(value)))
     }
 }
 
-impl<T: Empty> Deref for Part<T> {
+impl<T: Empty> Deref for CopyOnWrite<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -61,19 +61,19 @@ impl<T: Empty> Deref for Part<T> {
     }
 }
 
-impl<T: Empty> AsRef<T> for Part<T> {
+impl<T: Empty> AsRef<T> for CopyOnWrite<T> {
     fn as_ref(&self) -> &T {
         self
     }
 }
 
-impl<T: Empty> PartialEq for Part<T> {
+impl<T: Empty> PartialEq for CopyOnWrite<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Empty + fmt::Debug> fmt::Debug for Part<T> {
+impl<T: Empty + fmt::Debug> fmt::Debug for CopyOnWrite<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn what_is_emptied_is_as_if_nothing_had_ever_been_there() {
-        let mut part = Part::<Vec<i32>>::default();
+        let mut part = CopyOnWrite::<Vec<i32>>::default();
         let before = part.clone();
         part.make_mut().push(1);
         assert_eq!((part.as_slice(), before.as_slice()), (&[1][..], &[][..]), "a copy keeps what it had");
         part.make_mut().clear();
         assert_eq!(part, before);
-        assert_eq!(part, Part::from(Vec::new()));
+        assert_eq!(part, CopyOnWrite::from(Vec::new()));
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::{
     update, workflow_task, workflow_task_completed, workflow_task_started,
 };
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
-use crate::request::{Input, Order, Sender};
+use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -24,33 +24,33 @@ pub struct View {
     pub current: Option<Arc<Run>>,
     /// The namespace was deleted: nothing is taken any more but the deletion of its runs.
     pub is_namespace_deleted: bool,
-    /// The run of the addressed one's chain that has taken the request before, see [`Input::signal_request_id`] and
-    /// [`Input::creation_request_id`].
+    /// The run of the addressed one's chain that has taken the request before, see [`RequestRecord::signal_request_id`] and
+    /// [`RequestRecord::creation_request_id`].
     pub seen: Option<Arc<Run>>,
-    /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
+    /// Of the updates that the order speaks of, see [`RequestRecord::update_ids`], those that the addressed run has completed.
     pub done: BTreeMap<String, update::Done>,
     /// For a start that comes with an update: where its outcome stands in the run that has taken the request before, if that
     /// is another than the addressed one and has completed the update.
     pub done_before: Option<update::Done>,
     /// For a reset: what is written of the addressed run, and then of each run that the one before it went on as. Empty
     /// where that cannot be read.
-    pub past: Vec<reset::Past>,
+    pub past: Vec<reset::HistoryBatches>,
 }
 
 /// Decides one record. Never panics, whatever the record says; refuses with a value.
-pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) -> Outcome {
+pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Settings) -> Outcome {
     let place = Place { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
-    let outcome = match &input.order {
-        order if view.is_namespace_deleted && !matches!(order, Some(Order::Delete(_))) => {
+    let outcome = match &input.request {
+        order if view.is_namespace_deleted && !matches!(order, Some(Request::Delete(_))) => {
             Outcome::refuse(Rejection::NamespaceDeleted(input.namespace_id.clone()))
         }
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
-        Some(Order::Start(order)) => start::begin(view, order, place),
+        Some(Request::Start(order)) => start::begin(view, order, place),
         Some(order) => match &view.run {
             None => missing(input, order),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
             Some(run) => match order {
-                Order::Reset(order) => reset::reset(run, view, order, place),
+                Request::Reset(order) => reset::reset(run, view, order, place),
                 order if run.is_open() => {
                     decide_open(run, (view.seen.is_some(), &view.done), input, order, stamp, settings)
                 }
@@ -63,70 +63,70 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
 
 /// A letter may be for children of its sender only; whoever has ended is cancelled already, whose child it ever was. A workflow
 /// reaches itself by no letter.
-fn may_reach(run: &Run, letter: &Input) -> bool {
+fn may_reach(run: &Run, letter: &RequestRecord) -> bool {
     let Some(sender) = &letter.sender else { return true };
     let is_own = (&sender.namespace_id, &sender.workflow_id) == (&letter.namespace_id, &letter.workflow_id);
-    let asks = matches!(letter.order, Some(Order::Signal(_) | Order::Cancel(_)));
-    let is_over = matches!(letter.order, Some(Order::Cancel(_))) && !run.is_open();
+    let asks = matches!(letter.request, Some(Request::Signal(_) | Request::Cancel(_)));
+    let is_over = matches!(letter.request, Some(Request::Cancel(_))) && !run.is_open();
     !(is_own && asks) && (is_over || sender.reaches(run))
 }
 
 /// Gathers what the record asks of others: what runs have sent, what those that closed have to tell, and the answer to
 /// the sender if it is a letter itself.
-fn with_letters(input: &Input, mut outcome: Outcome) -> Outcome {
+fn with_letters(input: &RequestRecord, mut outcome: Outcome) -> Outcome {
     for step in &mut outcome.steps {
-        outcome.letters.append(&mut step.letters);
+        outcome.messages.append(&mut step.letters);
         if let Some(last) = step.closing_event() {
-            outcome.letters.extend(parent_child::farewell(&step.run, last));
+            outcome.messages.extend(parent_child::farewell(&step.run, last));
         }
     }
     if let Some(sender) = input.sender.as_ref().filter(|sender| sender.initiated_event_id > 0) {
-        outcome.letters.extend(answer(sender, input.order.as_ref(), &outcome.reply));
+        outcome.messages.extend(answer(sender, input.request.as_ref(), &outcome.reply));
     }
     outcome
 }
 
-fn answer(sender: &Sender, order: Option<&Order>, reply: &Reply) -> Option<Input> {
+fn answer(sender: &Sender, order: Option<&Request>, reply: &Reply) -> Option<RequestRecord> {
     match order {
-        Some(Order::Start(_)) => Some(parent_child::answer_to_start(sender, reply)),
-        Some(Order::Signal(_)) => Some(external_workflow::answer(sender, false, reply)),
-        Some(Order::Cancel(_)) => Some(external_workflow::answer(sender, true, reply)),
+        Some(Request::Start(_)) => Some(parent_child::answer_to_start(sender, reply)),
+        Some(Request::Signal(_)) => Some(external_workflow::answer(sender, false, reply)),
+        Some(Request::Cancel(_)) => Some(external_workflow::answer(sender, true, reply)),
         _no_answer_is_wanted => None,
     }
 }
 
-fn missing(input: &Input, order: &Order) -> Outcome {
+fn missing(input: &RequestRecord, order: &Request) -> Outcome {
     match order {
-        Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
-        Order::Start(_)
-        | Order::CompleteTask(_)
-        | Order::FailTask(_)
-        | Order::ChildOpened(_)
-        | Order::BeginChild(_)
-        | Order::ChildClosed(_)
-        | Order::ExternalAnswered(_)
-        | Order::Delete(_)
-        | Order::Signal(_)
-        | Order::Cancel(_)
-        | Order::Terminate(_)
-        | Order::ReleaseTask(_)
-        | Order::CompleteActivity(_)
-        | Order::FailActivity(_)
-        | Order::CancelActivity(_)
-        | Order::HeartbeatActivity(_)
-        | Order::ReleaseActivity(_)
-        | Order::Wake(_)
-        | Order::ResetSticky(_)
-        | Order::Reset(_)
-        | Order::Update(_) => Outcome::refuse(Rejection::unknown_run(&input.workflow_id, &input.run_id)),
+        Request::ClaimTask(_) | Request::ClaimActivity(_) => Outcome::answer(Reply::Gone),
+        Request::Start(_)
+        | Request::CompleteTask(_)
+        | Request::FailTask(_)
+        | Request::ChildOpened(_)
+        | Request::BeginChild(_)
+        | Request::ChildClosed(_)
+        | Request::ExternalAnswered(_)
+        | Request::Delete(_)
+        | Request::Signal(_)
+        | Request::Cancel(_)
+        | Request::Terminate(_)
+        | Request::ReleaseTask(_)
+        | Request::CompleteActivity(_)
+        | Request::FailActivity(_)
+        | Request::CancelActivity(_)
+        | Request::HeartbeatActivity(_)
+        | Request::ReleaseActivity(_)
+        | Request::FireTimers(_)
+        | Request::ResetSticky(_)
+        | Request::Reset(_)
+        | Request::Update(_) => Outcome::refuse(Rejection::unknown_run(&input.workflow_id, &input.run_id)),
     }
 }
 
 fn decide_closed(
     run: &Run,
     done: &BTreeMap<String, update::Done>,
-    input: &Input,
-    order: &Order,
+    input: &RequestRecord,
+    order: &Request,
     stamp: &Stamp,
     settings: &Settings,
 ) -> Outcome {
@@ -134,99 +134,99 @@ fn decide_closed(
         return outcome;
     }
     match order {
-        Order::Update(order) if belongs(run, &order.first_run_id) => {
+        Request::Update(order) if belongs(run, &order.first_run_id) => {
             match update::standing(run, &order.update_id, done.get(&order.update_id)) {
                 Some(standing) => Outcome::answer(Reply::Update(Box::new(standing))),
                 None => Outcome::refuse(Rejection::closed()),
             }
         }
-        Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
+        Request::FireTimers(_) if run.expires_ms() <= stamp.now_ms => {
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
-        Order::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
-        Order::Cancel(_)
-        | Order::Wake(_)
-        | Order::BeginChild(_)
-        | Order::ChildOpened(_)
-        | Order::ChildClosed(_)
-        | Order::ExternalAnswered(_) => Outcome::answer(Reply::Done),
-        Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
-        Order::CompleteTask(_) => Outcome::refuse(Rejection::NotFound("Workflow task not found.".into())),
-        Order::FailTask(_) => Outcome::refuse(Rejection::closed()),
-        Order::Update(_) => Outcome::refuse(Rejection::unknown()),
-        Order::Start(_)
-        | Order::Reset(_)
-        | Order::Signal(_)
-        | Order::CompleteActivity(_)
-        | Order::FailActivity(_)
-        | Order::CancelActivity(_)
-        | Order::HeartbeatActivity(_)
-        | Order::ResetSticky(_)
-        | Order::Terminate(_)
-        | Order::ReleaseTask(_)
-        | Order::ReleaseActivity(_) => Outcome::refuse(Rejection::closed()),
+        Request::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
+        Request::Cancel(_)
+        | Request::FireTimers(_)
+        | Request::BeginChild(_)
+        | Request::ChildOpened(_)
+        | Request::ChildClosed(_)
+        | Request::ExternalAnswered(_) => Outcome::answer(Reply::Done),
+        Request::ClaimTask(_) | Request::ClaimActivity(_) => Outcome::answer(Reply::Gone),
+        Request::CompleteTask(_) => Outcome::refuse(Rejection::NotFound("Workflow task not found.".into())),
+        Request::FailTask(_) => Outcome::refuse(Rejection::closed()),
+        Request::Update(_) => Outcome::refuse(Rejection::unknown()),
+        Request::Start(_)
+        | Request::Reset(_)
+        | Request::Signal(_)
+        | Request::CompleteActivity(_)
+        | Request::FailActivity(_)
+        | Request::CancelActivity(_)
+        | Request::HeartbeatActivity(_)
+        | Request::ResetSticky(_)
+        | Request::Terminate(_)
+        | Request::ReleaseTask(_)
+        | Request::ReleaseActivity(_) => Outcome::refuse(Rejection::closed()),
     }
 }
 
 fn decide_open(
     run: &Run,
     (seen, done): (bool, &BTreeMap<String, update::Done>),
-    input: &Input,
-    order: &Order,
+    input: &RequestRecord,
+    order: &Request,
     stamp: &Stamp,
     settings: &Settings,
 ) -> Outcome {
     let sender = input.sender.as_ref();
     let mut draft = Draft::new(run.clone(), stamp, settings);
     let answer = match order {
-        Order::Start(_) | Order::Reset(_) => Ok(Reply::Done),
-        Order::Signal(_) if seen => Ok(Reply::Done),
-        Order::Signal(order) => signal::signal_from(&mut draft, order, sender).map(|()| Reply::Done),
-        Order::Cancel(order) if belongs(run, &order.first_run_id) => {
+        Request::Start(_) | Request::Reset(_) => Ok(Reply::Done),
+        Request::Signal(_) if seen => Ok(Reply::Done),
+        Request::Signal(order) => signal::signal_from(&mut draft, order, sender).map(|()| Reply::Done),
+        Request::Cancel(order) if belongs(run, &order.first_run_id) => {
             cancel::request(&mut draft, order, sender);
             Ok(Reply::Done)
         }
-        Order::Terminate(order) if belongs(run, &order.first_run_id) => {
+        Request::Terminate(order) if belongs(run, &order.first_run_id) => {
             close::terminate_as_ordered(&mut draft, order);
             Ok(Reply::Done)
         }
-        Order::Update(order) if belongs(run, &order.first_run_id) => {
+        Request::Update(order) if belongs(run, &order.first_run_id) => {
             let done = done.get(&order.update_id);
             update::admit(&mut draft, order, done).map(|standing| Reply::Update(Box::new(standing)))
         }
-        Order::Cancel(_) | Order::Terminate(_) | Order::Update(_) => Err(Rejection::unknown()),
-        Order::ClaimTask(order) => return claim_task(draft, order),
-        Order::CompleteTask(order) => return workflow_task_completed::complete(draft, run, order, done),
-        Order::FailTask(order) => workflow_task_started::fail(&mut draft, order),
-        Order::ReleaseTask(order) => workflow_task_started::release(&mut draft, order),
-        Order::ClaimActivity(order) => return claim_activity(draft, order),
-        Order::CompleteActivity(order) => activity_attempt::complete(&mut draft, order),
-        Order::FailActivity(order) => activity_attempt::fail(&mut draft, order),
-        Order::CancelActivity(order) => activity_attempt::cancel(&mut draft, order),
-        Order::HeartbeatActivity(order) => activity_attempt::heartbeat(&mut draft, order),
-        Order::ReleaseActivity(order) => activity_attempt::release(&mut draft, order),
-        Order::Wake(_) => return settle_what_is_due(draft),
-        Order::ResetSticky(_) => {
+        Request::Cancel(_) | Request::Terminate(_) | Request::Update(_) => Err(Rejection::unknown()),
+        Request::ClaimTask(order) => return claim_task(draft, order),
+        Request::CompleteTask(order) => return workflow_task_completed::complete(draft, run, order, done),
+        Request::FailTask(order) => workflow_task_started::fail(&mut draft, order),
+        Request::ReleaseTask(order) => workflow_task_started::release(&mut draft, order),
+        Request::ClaimActivity(order) => return claim_activity(draft, order),
+        Request::CompleteActivity(order) => activity_attempt::complete(&mut draft, order),
+        Request::FailActivity(order) => activity_attempt::fail(&mut draft, order),
+        Request::CancelActivity(order) => activity_attempt::cancel(&mut draft, order),
+        Request::HeartbeatActivity(order) => activity_attempt::heartbeat(&mut draft, order),
+        Request::ReleaseActivity(order) => activity_attempt::release(&mut draft, order),
+        Request::FireTimers(_) => return settle_what_is_due(draft),
+        Request::ResetSticky(_) => {
             workflow_task::reset_sticky(&mut draft);
             Ok(Reply::Done)
         }
-        Order::ChildOpened(order) => {
+        Request::ChildOpened(order) => {
             parent_child::opened(&mut draft, order);
             Ok(Reply::Done)
         }
-        Order::BeginChild(_) => {
+        Request::BeginChild(_) => {
             parent_child::begin_child(&mut draft);
             Ok(Reply::Done)
         }
-        Order::ChildClosed(order) => {
+        Request::ChildClosed(order) => {
             parent_child::closed(&mut draft, order);
             Ok(Reply::Done)
         }
-        Order::ExternalAnswered(order) => {
+        Request::ExternalAnswered(order) => {
             external_workflow::answered(&mut draft, order);
             Ok(Reply::Done)
         }
-        Order::Delete(_) => {
+        Request::Delete(_) => {
             close::terminate(&mut draft, "Delete workflow execution", None, "history-service");
             let (steps, expired) = (vec![draft.finish()], true);
             return Outcome { steps, expired, ..Outcome::answer(Reply::Done) };
@@ -248,9 +248,9 @@ fn settle_what_is_due(mut draft: Draft<'_>) -> Outcome {
 }
 
 /// The request id of a signal that was taken.
-fn taken(order: &Order) -> Option<String> {
+fn taken(order: &Request) -> Option<String> {
     match order {
-        Order::Signal(signal) if !signal.request_id.is_empty() => Some(signal.request_id.clone()),
+        Request::Signal(signal) if !signal.request_id.is_empty() => Some(signal.request_id.clone()),
         _other => None,
     }
 }
@@ -284,7 +284,7 @@ fn claim_activity(mut draft: Draft<'_>, order: &activity_attempt::Claim) -> Outc
 /// An answer that it was brought has come too late for it.
 fn within_limits(
     view: &View,
-    input: &Input,
+    input: &RequestRecord,
     outcome: Outcome,
     stamp: &Stamp,
     settings: &Settings,
@@ -297,7 +297,7 @@ fn within_limits(
     };
     let mut draft = Draft::new(before.as_ref().clone(), stamp, settings);
     close::terminate(&mut draft, reason, None, "history-service");
-    if let Some(order) = &input.order {
+    if let Some(order) = &input.request {
         reset::keep_late(&mut draft, input, order);
     }
     let reply = Reply::Rejected(Rejection::InvalidArgument(reason.into()));
@@ -327,34 +327,40 @@ mod tests {
     use crate::machine::parent_child::Opened;
     use crate::request::Delete;
 
-    fn decided(order: Order, sender: Option<Sender>) -> Outcome {
+    fn decided(order: Request, sender: Option<Sender>) -> Outcome {
         let view = View { is_namespace_deleted: true, ..View::default() };
         let (namespace_id, workflow_id) = ("gone".into(), "order-1".into());
-        let input = Input { namespace_id, workflow_id, sender, order: Some(order), ..Input::default() };
+        let input = RequestRecord {
+            namespace_id,
+            workflow_id,
+            sender,
+            request: Some(order),
+            ..RequestRecord::default()
+        };
         let (incarnation, now_ms, level) = ([0; 16], 1_000, crate::level::LATEST);
         let stamp = Stamp { incarnation, partition: 0, offset: 0, now_ms, owner_ms: 0, level };
         decide(&view, &input, &stamp, &Settings::standard())
     }
 
-    fn begin() -> Order {
-        Order::Start(Box::new(start::Begin { workflow_type: "Order".into(), ..start::Begin::default() }))
+    fn begin() -> Request {
+        Request::Start(Box::new(start::Begin { workflow_type: "Order".into(), ..start::Begin::default() }))
     }
 
     #[test]
     fn nothing_begins_in_a_deleted_namespace() {
         let refused = Outcome::refuse(Rejection::NamespaceDeleted("gone".into()));
         assert_eq!(decided(begin(), None), refused);
-        assert_eq!(decided(Order::Signal(signal::Signal::default()), None), refused);
+        assert_eq!(decided(Request::Signal(signal::Signal::default()), None), refused);
         let missing = Outcome::refuse(Rejection::unknown_run("order-1", ""));
-        assert_eq!(decided(Order::Delete(Delete {}), None), missing, "its runs are deleted still");
+        assert_eq!(decided(Request::Delete(Delete {}), None), missing, "its runs are deleted still");
     }
 
     #[test]
     fn who_asks_for_a_child_in_a_deleted_namespace_hears_of_it() {
         let sender = Sender { workflow_id: "parent".into(), initiated_event_id: 5, ..Sender::default() };
-        let letters = decided(begin(), Some(sender)).letters;
+        let letters = decided(begin(), Some(sender)).messages;
         let cause = ChildFailedCause::NamespaceNotFound.into();
-        let answer = Order::ChildOpened(Opened { initiated_event_id: 5, run_id: String::new(), cause });
-        assert_eq!(letters.into_iter().map(|letter| letter.order).collect::<Vec<_>>(), [Some(answer)]);
+        let answer = Request::ChildOpened(Opened { initiated_event_id: 5, run_id: String::new(), cause });
+        assert_eq!(letters.into_iter().map(|letter| letter.request).collect::<Vec<_>>(), [Some(answer)]);
     }
 }

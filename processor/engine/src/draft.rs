@@ -6,12 +6,12 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::api_types::Status;
-use crate::copy_on_write::Part;
+use crate::copy_on_write::CopyOnWrite;
 use crate::event::{Attributes, HistoryEvent};
 use crate::machine::activity;
 use crate::machine::activity::Activity;
 use crate::machine::reset;
-use crate::machine::reset::Late;
+use crate::machine::reset::LateAnswer;
 use crate::machine::update;
 use crate::machine::update::Update;
 use crate::machine::workflow_task::{Sticky, Task};
@@ -20,7 +20,7 @@ use crate::machine::{
     parent_child, reset_points, start, timer, worker_versioning, workflow_task,
 };
 use crate::rebuild;
-use crate::request::Input;
+use crate::request::RequestRecord;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -35,7 +35,7 @@ pub struct Draft<'a> {
     /// Limits and defaults.
     pub settings: &'a Settings,
     changes: Vec<Change>,
-    letters: Vec<Input>,
+    messages: Vec<RequestRecord>,
     batch_event_id: i64,
     /// What has changed so far is a transition.
     counts: bool,
@@ -73,7 +73,7 @@ pub enum Change {
     /// A reset has ended the run: another takes its place.
     Replaced,
     /// An answer has come that the closed run waited for: a run that a reset makes of it takes it over.
-    Late(Late),
+    Late(LateAnswer),
     /// Events from here on are stored apart from those before.
     Batch,
     /// An update waits for a worker's word.
@@ -99,7 +99,15 @@ impl<'a> Draft<'a> {
     /// A draft of `run` as it stands before the record.
     pub fn new(run: Run, stamp: &'a Stamp, settings: &'a Settings) -> Self {
         let batch_event_id = run.head.next_event_id;
-        Self { run, stamp, settings, changes: Vec::new(), letters: Vec::new(), batch_event_id, counts: false }
+        Self {
+            run,
+            stamp,
+            settings,
+            changes: Vec::new(),
+            messages: Vec::new(),
+            batch_event_id,
+            counts: false,
+        }
     }
 
     /// The record's time.
@@ -185,13 +193,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Sends an order to another Workflow Id once the record is decided.
-    pub(crate) fn send(&mut self, letter: Input) {
-        self.letters.push(letter);
+    pub(crate) fn send(&mut self, letter: RequestRecord) {
+        self.messages.push(letter);
     }
 
     /// Forgets what was to be sent.
     pub(crate) fn send_nothing(&mut self) {
-        self.letters.clear();
+        self.messages.clear();
     }
 
     /// What was changed so far.
@@ -203,7 +211,7 @@ impl<'a> Draft<'a> {
     pub fn roll_back(&mut self, run: Run) {
         self.run = run;
         self.changes.clear();
-        self.letters.clear();
+        self.messages.clear();
         self.counts = false;
         self.begin_batch();
     }
@@ -213,7 +221,7 @@ impl<'a> Draft<'a> {
         if self.counts {
             self.change(Change::Transition);
         }
-        Step { run: Arc::new(self.run), changes: self.changes, letters: self.letters }
+        Step { run: Arc::new(self.run), changes: self.changes, letters: self.messages }
     }
 }
 
@@ -225,7 +233,7 @@ pub struct Step {
     /// Every change, in order.
     pub changes: Vec<Change>,
     /// What the run asks of others, in order; [`crate::Outcome::letters`] has it in the end.
-    pub(crate) letters: Vec<Input>,
+    pub(crate) letters: Vec<RequestRecord>,
 }
 
 impl Step {
@@ -365,7 +373,7 @@ pub fn apply(run: &mut Run, change: &Change) {
         }
         Change::Flushed => {
             run.head.state_bytes -= run.buffered.iter().map(bytes).sum::<i64>();
-            run.buffered = Part::default();
+            run.buffered = CopyOnWrite::default();
         }
         Change::Task(task) => run.head.task = task.as_deref().cloned(),
         Change::Sticky(sticky) => run.head.sticky.clone_from(sticky),
@@ -384,8 +392,8 @@ pub fn apply(run: &mut Run, change: &Change) {
             reset::apply_reset_to(run, run_id, *event_id);
         }
         Change::Replaced => run.head.is_replaced = true,
-        Change::Late(Late::Child(opened)) => child::apply_late(run, opened),
-        Change::Late(Late::External(answered)) => external_workflow::apply_late(run, *answered),
+        Change::Late(LateAnswer::Child(opened)) => child::apply_late(run, opened),
+        Change::Late(LateAnswer::External(answered)) => external_workflow::apply_late(run, *answered),
         Change::Batch => {}
         Change::Update(update) => update::apply_admitted(run, update),
         Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),

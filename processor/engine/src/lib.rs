@@ -26,14 +26,14 @@ mod size_warning;
 mod stamp;
 pub mod time;
 
-pub use crate::copy_on_write::Part;
+pub use crate::copy_on_write::CopyOnWrite;
 pub use crate::decide::{View, decide};
 pub use crate::draft::{Change, Extras, Step, apply};
 pub use crate::failure::{Failure, Info as FailureInfo};
 pub use crate::outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
 pub use crate::rebuild::rebuild;
 pub use crate::retry::normalized as normalized_retry_policy;
-pub use crate::run::{Current, Grace, Head, Properties, Run, Start};
+pub use crate::run::{Current, ExecutionInfo, Grace, Properties, Run, Start};
 pub use crate::settings::Settings;
-pub use crate::size_warning::Mark;
+pub use crate::size_warning::SizeWarning;
 pub use crate::stamp::Stamp;

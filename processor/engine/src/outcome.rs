@@ -7,7 +7,7 @@ use crate::draft::Step;
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
 use crate::machine::update::Standing;
-use crate::request::Input;
+use crate::request::RequestRecord;
 use crate::run::{Current, Run};
 
 /// Everything that one journal record yields.
@@ -24,13 +24,13 @@ pub struct Outcome {
     /// The addressed run's rows are to be deleted: its retention is over.
     pub expired: bool,
     /// Orders for other Workflow Ids, each to be taken once and in this order.
-    pub letters: Vec<Input>,
+    pub messages: Vec<RequestRecord>,
 }
 
 impl Outcome {
     /// An answer without any change.
     pub fn answer(reply: Reply) -> Self {
-        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false, letters: Vec::new() }
+        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false, messages: Vec::new() }
     }
 
     /// An answer with what it did to a run, and with the first step of the run that follows it, where one does.

@@ -11,7 +11,7 @@ use crate::run::Run;
 
 /// An order for one Workflow Id.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Input {
+pub struct RequestRecord {
     /// The namespace's UUID.
     #[prost(string, tag = "1")]
     pub namespace_id: String,
@@ -26,10 +26,10 @@ pub struct Input {
     pub sender: Option<Sender>,
     /// What is ordered.
     #[prost(
-        oneof = "Order",
+        oneof = "Request",
         tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44"
     )]
-    pub order: Option<Order>,
+    pub request: Option<Request>,
 }
 
 /// The run that sent a letter, and what made it do so.
@@ -58,7 +58,7 @@ pub struct Sender {
 /// What is ordered, by kind.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(missing_docs)]
-pub enum Order {
+pub enum Request {
     #[prost(message, boxed, tag = "10")]
     Start(Box<start::Begin>),
     #[prost(message, tag = "11")]
@@ -88,7 +88,7 @@ pub enum Order {
     #[prost(message, tag = "23")]
     ReleaseActivity(activity_attempt::Release),
     #[prost(message, tag = "24")]
-    Wake(fire_timers::Wake),
+    FireTimers(fire_timers::FireTimers),
     #[prost(message, tag = "25")]
     ResetSticky(ResetSticky),
     #[prost(message, tag = "26")]
@@ -134,13 +134,13 @@ impl Sender {
     }
 
     /// A letter back.
-    pub(crate) fn answer(&self, order: Order) -> Input {
-        Input {
+    pub(crate) fn answer(&self, order: Request) -> RequestRecord {
+        RequestRecord {
             namespace_id: self.namespace_id.clone(),
             workflow_id: self.workflow_id.clone(),
             run_id: self.run_id.clone(),
             sender: None,
-            order: Some(order),
+            request: Some(order),
         }
     }
 
@@ -160,12 +160,12 @@ fn origin<'a>(run_id: &'a str, original_run_id: &'a str) -> &'a str {
     if original_run_id.is_empty() { run_id } else { original_run_id }
 }
 
-impl Input {
+impl RequestRecord {
     /// The signal's request id, if it must be looked up among those seen before.
     pub fn signal_request_id(&self) -> Option<&str> {
-        match &self.order {
-            Some(Order::Signal(signal)) => Some(signal.request_id.as_str()),
-            Some(Order::Start(begin)) => begin.signal.as_ref().map(|signal| signal.request_id.as_str()),
+        match &self.request {
+            Some(Request::Signal(signal)) => Some(signal.request_id.as_str()),
+            Some(Request::Start(begin)) => begin.signal.as_ref().map(|signal| signal.request_id.as_str()),
             _without_signal => None,
         }
         .filter(|request_id| !request_id.is_empty())
@@ -174,9 +174,9 @@ impl Input {
     /// The request id of what begins a run and brings no signal, if it must be looked up among those that the runs of
     /// the chain came of.
     pub fn creation_request_id(&self) -> Option<&str> {
-        match &self.order {
-            Some(Order::Start(begin)) if begin.signal.is_none() => Some(begin.request_id.as_str()),
-            Some(Order::Reset(reset)) => Some(reset.request_id.as_str()),
+        match &self.request {
+            Some(Request::Start(begin)) if begin.signal.is_none() => Some(begin.request_id.as_str()),
+            Some(Request::Reset(reset)) => Some(reset.request_id.as_str()),
             _another => None,
         }
         .filter(|request_id| !request_id.is_empty())
@@ -185,12 +185,12 @@ impl Input {
     /// Ids of updates that must be looked up among those that the run has completed: all that the order speaks of and that
     /// the run has not at hand.
     pub fn update_ids(&self, run: &Run) -> BTreeSet<&str> {
-        let mut ids: BTreeSet<&str> = match &self.order {
-            Some(Order::Update(update)) => BTreeSet::from([update.update_id.as_str()]),
-            Some(Order::Start(begin)) => {
+        let mut ids: BTreeSet<&str> = match &self.request {
+            Some(Request::Update(update)) => BTreeSet::from([update.update_id.as_str()]),
+            Some(Request::Start(begin)) => {
                 begin.update.iter().map(|update| update.update_id.as_str()).collect()
             }
-            Some(Order::CompleteTask(complete)) => {
+            Some(Request::CompleteTask(complete)) => {
                 complete.messages.iter().map(|message| message.protocol_instance_id.as_str()).collect()
             }
             _without_updates => BTreeSet::new(),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api_types::{Entry, Status, WorkflowType};
-use crate::copy_on_write::{Empty, Part};
+use crate::copy_on_write::{CopyOnWrite, Empty};
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
 use crate::machine::attached_requests::Attached;
 use crate::machine::child::{Child, Parent};
 use crate::machine::continuation::Chain;
 use crate::machine::external_workflow::External;
-use crate::machine::reset::Made;
+use crate::machine::reset::ResetRun;
 use crate::machine::reset_points::Point;
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
@@ -24,25 +24,25 @@ pub struct Run {
     /// What never changes.
     pub start: Arc<Start>,
     /// What changes with every step.
-    pub head: Head,
+    pub head: ExecutionInfo,
     /// Memo, search attributes, and the builds and versions of its workers.
-    pub properties: Part<Properties>,
+    pub properties: CopyOnWrite<Properties>,
     /// Open activities by their Scheduled event's id.
-    pub activities: Part<BTreeMap<i64, Arc<Activity>>>,
+    pub activities: CopyOnWrite<BTreeMap<i64, Arc<Activity>>>,
     /// Open timers by their id.
-    pub timers: Part<BTreeMap<String, Timer>>,
+    pub timers: CopyOnWrite<BTreeMap<String, Timer>>,
     /// Children that have not closed, by their Initiated event's id; of a closed run those that it left.
-    pub children: Part<BTreeMap<i64, Arc<Child>>>,
+    pub children: CopyOnWrite<BTreeMap<i64, Arc<Child>>>,
     /// Signals and cancellations on their way to other workflows, by their Initiated event's id.
-    pub externals: Part<BTreeMap<i64, Arc<External>>>,
+    pub externals: CopyOnWrite<BTreeMap<i64, Arc<External>>>,
     /// Events that wait for the end of the started workflow task to get their ids, in order of arrival.
-    pub buffered: Part<Vec<HistoryEvent>>,
+    pub buffered: CopyOnWrite<Vec<HistoryEvent>>,
     /// What the run that follows by itself is made of, where one may.
     pub chain: Option<Arc<Chain>>,
     /// Updates that are not completed, by their id.
-    pub updates: Part<BTreeMap<String, Arc<Update>>>,
+    pub updates: CopyOnWrite<BTreeMap<String, Arc<Update>>>,
     /// Requests that have found the run and left their ids, by these; they stay when it closes.
-    pub attached: Part<BTreeMap<String, Attached>>,
+    pub attached: CopyOnWrite<BTreeMap<String, Attached>>,
 }
 
 /// What is fixed when a run begins.
@@ -124,7 +124,7 @@ pub struct Start {
 
 /// The small part of a run that changes with every step.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Head {
+pub struct ExecutionInfo {
     /// The id that the next event gets; the history's length + 1.
     #[prost(int64, tag = "1")]
     pub next_event_id: i64,
@@ -185,7 +185,7 @@ pub struct Head {
     pub is_replaced: bool,
     /// What resets before the last one have made of it while it waited for answers of others: they may wait as well.
     #[prost(message, repeated, tag = "20")]
-    pub former_resets: Vec<Made>,
+    pub former_resets: Vec<ResetRun>,
 }
 
 /// What a run shows of itself, as it stands now: memo, search attributes, and the builds and versions of its workers.
@@ -244,27 +244,27 @@ impl Start {
 impl Run {
     /// The state before the first event.
     pub fn begin(start: Start) -> Self {
-        let head = Head {
+        let head = ExecutionInfo {
             next_event_id: 1,
             status: Status::Running.into(),
             backoff_until_ms: match start.first_task_backoff_ms {
                 0 => 0,
                 backoff_ms => start.start_ms.saturating_add(backoff_ms),
             },
-            ..Head::default()
+            ..ExecutionInfo::default()
         };
         Self {
             start: Arc::new(start),
             head,
-            properties: Part::default(),
-            activities: Part::default(),
-            timers: Part::default(),
-            children: Part::default(),
-            externals: Part::default(),
-            buffered: Part::default(),
+            properties: CopyOnWrite::default(),
+            activities: CopyOnWrite::default(),
+            timers: CopyOnWrite::default(),
+            children: CopyOnWrite::default(),
+            externals: CopyOnWrite::default(),
+            buffered: CopyOnWrite::default(),
             chain: None,
-            updates: Part::default(),
-            attached: Part::default(),
+            updates: CopyOnWrite::default(),
+            attached: CopyOnWrite::default(),
         }
     }
 

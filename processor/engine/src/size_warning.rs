@@ -11,7 +11,7 @@ use crate::settings::Settings;
 
 /// What there may be too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum SizeWarning {
     /// Events of a history.
     Events,
     /// Bytes of a history.
@@ -31,18 +31,18 @@ impl Step {
         &self,
         before: Option<&Run>,
         settings: &Settings,
-    ) -> impl Iterator<Item = (Mark, i64)> {
+    ) -> impl Iterator<Item = (SizeWarning, i64)> {
         let same_memo = before.is_some_and(|before| before.properties.is_same(&self.run.properties));
         let memo = |run: &Run| if same_memo { 0 } else { memo_bytes(run) };
         let sizes = |run: &Run| [events(run), run.head.history_bytes, run.head.state_bytes, memo(run), 0];
         let stood = before.map_or([0; 5], sizes);
         let [events, history, state, memo, _] = sizes(&self.run);
         let stands = [
-            (Mark::Events, settings.history_events_warn, events),
-            (Mark::History, settings.history_bytes_warn, history),
-            (Mark::State, settings.state_bytes_warn, state),
-            (Mark::Memo, settings.memo_bytes_warn, memo),
-            (Mark::Blob, settings.blob_bytes_warn, self.largest_blob()),
+            (SizeWarning::Events, settings.history_events_warn, events),
+            (SizeWarning::History, settings.history_bytes_warn, history),
+            (SizeWarning::State, settings.state_bytes_warn, state),
+            (SizeWarning::Memo, settings.memo_bytes_warn, memo),
+            (SizeWarning::Blob, settings.blob_bytes_warn, self.largest_blob()),
         ];
         let passed = stands.into_iter().zip(stood).filter(|((_, most, now), before)| {
             // Settings of a release that did not know a mark say 0.

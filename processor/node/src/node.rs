@@ -15,7 +15,7 @@ use everlog_ingress::Owned;
 use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
-use everlog_partition::{Room, Stats};
+use everlog_partition::{Stats, UncommittedBudget};
 use everlog_registry::Ids;
 use prometheus::Registry;
 use tokio::net::TcpListener;
@@ -440,7 +440,7 @@ fn driver_options(config: &Config, partitions: u32, names: &Names) -> threads::O
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),
-            room: Room::new(memory.uncommitted_bytes_max),
+            room: UncommittedBudget::new(memory.uncommitted_bytes_max),
             cached_runs_max: share(memory.cached_runs_max),
             appends_max: partition.appends_max,
             append_records_max: partition.append_records_max,

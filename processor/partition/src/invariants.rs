@@ -1,9 +1,9 @@
 //! The rules that keep a partition sound, each by its name where it is kept.
 //!
-//! A partition is compiled for whoever drives it, with its rules: a release with [`Kept`], where nothing of what a rule
+//! A partition is compiled for whoever drives it, with its rules: a release with [`AllRules`], where nothing of what a rule
 //! forbids is left in the code. The simulation takes one rule out at a time, and must then see something go wrong.
 
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_wire::Position;
 
 /// A rule.
@@ -91,13 +91,13 @@ pub trait Rules: 'static {
     fn keeps(rule: Rule) -> bool;
 
     /// Happens within each decision, before anything else.
-    fn before(_input: &Input) {}
+    fn before(_input: &RequestRecord) {}
 }
 
 /// Every rule is kept, and nothing happens.
-pub struct Kept;
+pub struct AllRules;
 
-impl Rules for Kept {
+impl Rules for AllRules {
     #[inline(always)]
     fn keeps(_rule: Rule) -> bool {
         true

@@ -19,25 +19,27 @@ mod tasks;
 mod timers;
 
 pub use crate::error::{Error, RowsFault};
-pub use crate::invariants::{Kept, Rule, Rules};
-pub use crate::journal::uncommitted_budget::Room;
-pub use crate::matching::claims::{Claimed, Exchange, Later, Line, Whereabouts, add_kept_back};
+pub use crate::invariants::{AllRules, Rule, Rules};
+pub use crate::journal::uncommitted_budget::UncommittedBudget;
+pub use crate::matching::claims::{
+    BoxedFuture, ClaimReply, NodeLink, RemoteClaims, Whereabouts, add_kept_back,
+};
 pub use crate::matching::dispatcher::{
     Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueCounts, QueueLimits, QueueStatus,
     ReadyId, STICKY_LIVE_MS,
 };
-pub use crate::matching::remote::{Homes, KeptBack};
-pub use crate::model::admission::{Admission, Answer, Failure, Slot};
-pub use crate::model::inbox_message::{Event, Send};
+pub use crate::matching::remote::{KeptBack, RemoteQueues};
+pub use crate::model::admission::{Admission, AdmissionSlot, CallFailure, CallResult};
+pub use crate::model::inbox_message::{InboxMessage, PartitionSender};
 pub use crate::model::keys::{Address, BUCKETS, RunKey, WorkflowKey};
-pub use crate::model::priority::Precedence;
+pub use crate::model::priority::TaskPriority;
 pub use crate::model::task_types::{Offer, QueueKey, Ready, TaskRef, Waiting};
 pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
-    Reading, Receipt, Told, UpdateNews, Want, WorkflowTask,
+    Reading, Receipt, RemoteClaim, UpdateNews, Want, WorkflowTask,
 };
 pub use crate::partition::{Config, Partition};
-pub use crate::public::outputs::{Public, Unnamed};
-pub use crate::recovery::previous_owner::Former;
+pub use crate::public::outputs::{NameResolver, Unnamed};
+pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};
 pub use crate::stats::{Rejections, Stats};

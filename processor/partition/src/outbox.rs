@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, OutboxMessage, Record};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
-use crate::model::inbox_message::Event;
+use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::Address;
-use crate::model::pending::{Entry, Waiter};
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{HOLD_MS, Partition};
 
 /// Letters on their way to one partition at a time, and their bytes.
@@ -29,11 +29,11 @@ const SILENCE_MS: i64 = 1_000;
 /// What a partition has sent and what has not arrived, by receiver.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    lanes: BTreeMap<u32, Lane>,
+    lanes: BTreeMap<u32, Destination>,
 }
 
 #[derive(Default)]
-struct Lane {
+struct Destination {
     /// Those that have not arrived, in order, each with its number.
     letters: VecDeque<(u64, Bytes)>,
     /// How many of the first ones are on their way.
@@ -56,14 +56,14 @@ impl Outbox {
 
     /// When there is something to do though nothing comes in.
     pub(crate) fn next_ms(&self) -> Option<i64> {
-        let idle = |lane: &&Lane| lane.letters.is_empty() || (lane.under_way > 0 && lane.is_watched);
+        let idle = |lane: &&Destination| lane.letters.is_empty() || (lane.under_way > 0 && lane.is_watched);
         self.lanes.values().filter(|lane| !idle(lane)).map(|lane| lane.rests_until_ms).min()
     }
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Numbers what a decision sends; it leaves with the next turn.
-    pub(crate) fn write_letters(&mut self, letters: Vec<Input>) {
+    pub(crate) fn write_letters(&mut self, letters: Vec<RequestRecord>) {
         for input in letters {
             let to = Address::of(&input).partition(self.log.partitions());
             let post = self.position.post(to);
@@ -83,7 +83,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 // It cannot be lost while this partition lives, but overtaken.
                 let unsent = lane.letters.iter().skip(lane.under_way);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
-                self.pending.extend(records.map(|record| Entry::new(record, Waiter::Nobody)));
+                self.pending.extend(records.map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
                 (lane.under_way, lane.is_watched) = (lane.letters.len(), true);
                 continue;
             }
@@ -101,13 +101,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let done = Box::new(move |result: Result<_, everlog_log::Error>| {
                     // A partition that is gone sends its letters again when it is taken over.
                     match result {
-                        Ok(_) => send(id, Event::LettersTaken { by: to, number: last }),
-                        Err(_) => send(id, Event::LettersLost { by: to }),
+                        Ok(_) => send(id, InboxMessage::MessagesTaken { by: to, number: last }),
+                        Err(_) => send(id, InboxMessage::MessagesLost { by: to }),
                     };
                 });
                 self.log.append(to, letters, done);
             } else {
-                send(to, Event::Letters { from: id, letters });
+                send(to, InboxMessage::Messages { from: id, letters });
             }
         }
     }
@@ -124,7 +124,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some(Body::OutboxMessage(letter)) => letter.number > taken,
             _other => false,
         };
-        self.pending.extend(records.filter(is_new).map(|record| Entry::new(record, Waiter::Nobody)));
+        self.pending.extend(records.filter(is_new).map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
         self.acknowledge(from, taken);
     }
 
@@ -148,11 +148,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         match &letter.input {
             Some(input) if is_next && Address::of(input).partition(self.log.partitions()) == self.id => {
-                self.apply_input(offset, input, Waiter::Nobody)
+                self.apply_input(offset, input, ReplyTo::Nobody)
             }
             Some(_) if !is_next => Ok(()),
             Some(_) | None => {
-                self.skip(offset, "a letter that is not for this partition", Waiter::Nobody);
+                self.skip(offset, "a letter that is not for this partition", ReplyTo::Nobody);
                 Ok(())
             }
         }
@@ -160,7 +160,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn acknowledge(&mut self, from: u32, number: u64) {
         // A partition that is gone asks again.
-        (self.send)(from, Event::LettersTaken { by: self.id, number });
+        (self.send)(from, InboxMessage::MessagesTaken { by: self.id, number });
     }
 
     /// A receiver has taken all letters up to a number.
@@ -238,7 +238,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 }
 
-impl Lane {
+impl Destination {
     /// The first letters that wait, as many as go at once, and the number of the last of them.
     fn next(&self) -> (Vec<Bytes>, u64) {
         let (mut letters, mut last, mut size_bytes) = (Vec::new(), 0, 0);

@@ -3,49 +3,49 @@
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
 
-pub(crate) use crate::model::pending::Entry;
-use crate::model::pending::Waiter;
+pub(crate) use crate::model::pending::PendingRecord;
+use crate::model::pending::ReplyTo;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
 
 use crate::error::Error;
-use crate::invariants::{Kept, Rule, Rules};
-use crate::journal::in_flight::Flights;
-use crate::journal::refusal_log::Refusal;
-use crate::journal::uncommitted_budget::{Holding, Room};
+use crate::invariants::{AllRules, Rule, Rules};
+use crate::journal::in_flight::InFlight;
+use crate::journal::refusal_log::RefusalLog;
+use crate::journal::uncommitted_budget::{UncommittedBudget, UncommittedShare};
 use crate::matching::dispatcher::Dispatcher;
-use crate::model::admission::Failure;
-use crate::model::inbox_message::Event;
-use crate::model::inbox_message::Send;
+use crate::model::admission::CallFailure;
+use crate::model::inbox_message::InboxMessage;
+use crate::model::inbox_message::PartitionSender;
 use crate::model::keys::{Address, RunKey, WorkflowKey};
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 use crate::model::task_types::TaskRef;
 use crate::outbox::Outbox;
-use crate::public::ingest::{Feed, mark_of};
-use crate::public::outputs::{Outputs, Public};
-use crate::reads::history_watch::Watchers;
+use crate::public::ingest::{IngestQueue, mark_of};
+use crate::public::outputs::{NameResolver, Outputs};
+use crate::reads::history_watch::HistoryWatchers;
 use crate::reads::queries::Queries;
-use crate::reads::update_waiters::Updates;
-use crate::recovery::history_backfill::Behind;
-use crate::state::history_deletion::Leftovers;
-use crate::state::namespace_deletion::Removals;
-use crate::state::run_store::Runs;
+use crate::reads::update_waiters::UpdateWaiters;
+use crate::recovery::history_backfill::HistoryBackfill;
+use crate::state::history_deletion::HistoryDeletions;
+use crate::state::namespace_deletion::NamespaceDeletions;
+use crate::state::run_store::RunStore;
 use crate::stats::Stats;
-use crate::tasks::lost_deliveries::Claims;
+use crate::tasks::lost_deliveries::LostDeliveries;
 use crate::tasks::task_payload;
-use crate::timers::delayed_commands::Delayed;
-use crate::timers::due_index::Due;
-use crate::timers::log_clock::LogTime;
-use crate::timers::timer_rows::AlarmRows;
+use crate::timers::delayed_commands::DelayedCommands;
+use crate::timers::due_index::DueIndex;
+use crate::timers::log_clock::LogClock;
+use crate::timers::timer_rows::TimerRows;
 
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
@@ -65,7 +65,7 @@ pub struct Config {
     /// The level of decisions that it names as an owner, unless the journal is at a higher one already.
     pub level: u32,
     /// The names that it publishes under.
-    pub public: Arc<dyn Public>,
+    pub public: Arc<dyn NameResolver>,
     /// Limits of the engine; they reach decisions as a record.
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.
@@ -74,7 +74,7 @@ pub struct Config {
     /// `room`.
     pub overlay_bytes_max: usize,
     /// What all partitions of the node may hold uncommitted between them.
-    pub room: Arc<Room>,
+    pub room: Arc<UncommittedBudget>,
     /// Runs that stay in memory.
     pub cached_runs_max: usize,
     /// Appends on their way at once.
@@ -90,45 +90,45 @@ pub struct Config {
 }
 
 /// The owner of a partition.
-pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = Kept> {
+pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) id: u32,
     pub(crate) log: Arc<L>,
-    pub(crate) runs: Runs<B>,
+    pub(crate) runs: RunStore<B>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) send: Send,
+    pub(crate) send: PartitionSender,
     pub(crate) config: Config,
     pub(crate) stats: Arc<Stats>,
     pub(crate) fence: Fence,
     pub(crate) incarnation: [u8; 16],
     pub(crate) position: Position,
-    pub(crate) due: Due,
+    pub(crate) due: DueIndex,
     pub(crate) queries: Queries,
-    pub(crate) watchers: Watchers,
-    pub(crate) updates: Updates,
-    pub(crate) claims: Claims,
+    pub(crate) watchers: HistoryWatchers,
+    pub(crate) updates: UpdateWaiters,
+    pub(crate) claims: LostDeliveries,
     /// Before this offset stands what a former owner had committed, until it was looked through for claims.
     pub(crate) look_back: Option<Offset>,
     /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
     pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
-    pub(crate) pending: VecDeque<Entry>,
-    pub(crate) flights: Flights,
+    pub(crate) pending: VecDeque<PendingRecord>,
+    pub(crate) flights: InFlight,
     /// The journal as it grows, where others append to it too.
     pub(crate) tail: Option<Box<dyn Tail>>,
     /// Reads that wait for an append.
-    pub(crate) reads: Vec<Event>,
+    pub(crate) reads: Vec<InboxMessage>,
     pub(crate) outputs: Outputs,
     /// What the others of the node know of what waits here for a commit.
-    holding: Holding,
-    pub(crate) feed: Feed,
+    holding: UncommittedShare,
+    pub(crate) feed: IngestQueue,
     pub(crate) outbox: Outbox,
-    pub(crate) delayed: Delayed,
-    pub(crate) time: LogTime,
+    pub(crate) delayed: DelayedCommands,
+    pub(crate) time: LogClock,
     /// Histories that are still being brought.
-    pub(crate) behind: Option<Behind>,
-    pub(crate) leftovers: Leftovers,
-    pub(crate) removals: Removals,
+    pub(crate) behind: Option<HistoryBackfill>,
+    pub(crate) leftovers: HistoryDeletions,
+    pub(crate) removals: NamespaceDeletions,
     /// Where tasks wait that have not been offered since the partition was taken over.
-    pub(crate) unoffered: Option<AlarmRows>,
+    pub(crate) unoffered: Option<TimerRows>,
     /// What the record that is being applied has changed: its tasks are offered when it is answered.
     pub(crate) absorbed: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
@@ -143,8 +143,8 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = Kept> {
     pub(crate) replay_to: Offset,
     pub(crate) wants_term: bool,
     pub(crate) hold_until_ms: i64,
-    pub(crate) refused_appends: Refusal,
-    pub(crate) refused_commits: Refusal,
+    pub(crate) refused_appends: RefusalLog,
+    pub(crate) refused_commits: RefusalLog,
     pub(crate) committing: Option<(u64, Bytes)>,
     /// Below this offset the journal was trimmed.
     pub(crate) trimmed: u64,
@@ -161,13 +161,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         log: Arc<L>,
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
-        send: Send,
+        send: PartitionSender,
         config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
         let fence = log.fence(id)?;
-        let runs = Runs::new(store, config.cached_runs_max);
-        let holding = Holding::of(Arc::clone(&config.room));
+        let runs = RunStore::new(store, config.cached_runs_max);
+        let holding = UncommittedShare::of(Arc::clone(&config.room));
         Ok(Self {
             id,
             incarnation: log.incarnation(),
@@ -179,26 +179,26 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             stats,
             fence,
             position: Position::default(),
-            due: Due::default(),
+            due: DueIndex::default(),
             queries: Queries::default(),
-            watchers: Watchers::default(),
-            updates: Updates::default(),
-            claims: Claims::default(),
+            watchers: HistoryWatchers::default(),
+            updates: UpdateWaiters::default(),
+            claims: LostDeliveries::default(),
             look_back: None,
             lost_polls: Vec::new(),
             pending: VecDeque::new(),
-            flights: Flights::default(),
+            flights: InFlight::default(),
             tail: None,
             reads: Vec::new(),
             outputs: Outputs::default(),
             holding,
-            feed: Feed::default(),
+            feed: IngestQueue::default(),
             outbox: Outbox::default(),
-            delayed: Delayed::default(),
-            time: LogTime::default(),
+            delayed: DelayedCommands::default(),
+            time: LogClock::default(),
             behind: None,
-            leftovers: Leftovers::default(),
-            removals: Removals::default(),
+            leftovers: HistoryDeletions::default(),
+            removals: NamespaceDeletions::default(),
             unoffered: None,
             absorbed: VecDeque::new(),
             held: Vec::new(),
@@ -209,8 +209,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             replay_to: 0,
             wants_term: false,
             hold_until_ms: 0,
-            refused_appends: Refusal::of("appends"),
-            refused_commits: Refusal::of("commits"),
+            refused_appends: RefusalLog::of("appends"),
+            refused_commits: RefusalLog::of("commits"),
             committing: None,
             trimmed: 0,
             changed: false,
@@ -245,88 +245,92 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ///
     /// # Errors
     /// The partition cannot go on: drop it.
-    pub fn handle(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
+    pub fn handle(&mut self, event: InboxMessage, now_ms: i64) -> Result<(), Error> {
         self.time.tick(now_ms);
         if self.tail.is_some()
             && R::keeps(Rule::ReadsBehindAppends)
             && matches!(
                 event,
-                Event::Read { .. } | Event::Watch { .. } | Event::Query { .. } | Event::AwaitUpdate { .. }
+                InboxMessage::Read { .. }
+                    | InboxMessage::Watch { .. }
+                    | InboxMessage::Query { .. }
+                    | InboxMessage::AwaitUpdate { .. }
             )
         {
             // Somebody else may own the partition by now: what is appended from here on will tell.
             self.reads.push(event);
             return Ok(());
         }
-        self.act(event, now_ms)
+        self.dispatch(event, now_ms)
     }
 
-    pub(crate) fn act(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
-        match self.keep_back(event, now_ms)? {
-            Some(event) => self.perform(event, now_ms),
+    pub(crate) fn dispatch(&mut self, event: InboxMessage, now_ms: i64) -> Result<(), Error> {
+        match self.wait_for_history(event, now_ms)? {
+            Some(event) => self.execute(event, now_ms),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn perform(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn execute(&mut self, event: InboxMessage, now_ms: i64) -> Result<(), Error> {
         match event {
-            Event::Order { input, slot, reply } => {
-                if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_)))
+            InboxMessage::Request { input, slot, reply } => {
+                if self.is_overfull()
+                    && !matches!(input.request, Some(Request::Cancel(_) | Request::Terminate(_)))
                 {
-                    tell(reply, Err(Failure::Busy));
+                    send_reply(reply, Err(CallFailure::Busy));
                 } else if !self.has_past_of(&input)? {
-                    tell(reply, Err(Failure::Unavailable));
+                    send_reply(reply, Err(CallFailure::Unavailable));
                 } else {
-                    self.enqueue(input, Waiter::Order(reply, slot));
+                    self.enqueue(input, ReplyTo::Order(reply, slot));
                 }
             }
-            Event::Update { input, slot, reply, news } => {
+            InboxMessage::Update { input, slot, reply, news } => {
                 if self.is_overfull() {
-                    tell(reply, Err(Failure::Busy));
+                    send_reply(reply, Err(CallFailure::Busy));
                 } else {
-                    self.enqueue(input, Waiter::Update(reply, news, slot));
+                    self.enqueue(input, ReplyTo::Update(reply, news, slot));
                 }
             }
-            Event::AwaitUpdate { address, update_id, slot: _slot, reply, news } => {
+            InboxMessage::AwaitUpdate { address, update_id, slot: _slot, reply, news } => {
                 self.await_update(&address, &update_id, reply, news)?;
             }
-            Event::CompleteTask { input, answers, slot, reply } => {
-                self.enqueue(input, Waiter::Completion(reply, answers, slot));
+            InboxMessage::CompleteTask { input, answers, slot, reply } => {
+                self.enqueue(input, ReplyTo::Completion(reply, answers, slot));
             }
-            Event::Claim { task, waiting } => self.claim(task, waiting),
-            Event::PollsLost { poll_ids, run } => self.polls_lost(poll_ids, run, now_ms)?,
-            Event::Release { input } => {
+            InboxMessage::Claim { task, waiting } => self.claim(task, waiting),
+            InboxMessage::PollsLost { poll_ids, run } => self.polls_lost(poll_ids, run, now_ms)?,
+            InboxMessage::Release { input } => {
                 self.stats.released.fetch_add(1, Ordering::Relaxed);
-                self.enqueue(input, Waiter::Nobody);
+                self.enqueue(input, ReplyTo::Nobody);
             }
-            Event::Read { address, want, slot: _slot, reply } => {
+            InboxMessage::Read { address, want, slot: _slot, reply } => {
                 let reading = self.read(&address, want)?;
-                tell(reply, reading);
+                send_reply(reply, reading);
             }
-            Event::Watch { address, known_event_id, slot: _slot, reply } => {
+            InboxMessage::Watch { address, known_event_id, slot: _slot, reply } => {
                 self.watch(&address, known_event_id, reply)?;
             }
-            Event::Query { request, slot, reply } => self.ask(request, slot, reply, now_ms)?,
-            Event::QueryAnswered { answer, slot: _slot, reply } => {
-                tell(reply, self.queries.answer_direct(answer));
+            InboxMessage::Query { request, slot, reply } => self.ask(request, slot, reply, now_ms)?,
+            InboxMessage::QueryAnswered { answer, slot: _slot, reply } => {
+                send_reply(reply, self.queries.answer_direct(answer));
             }
-            Event::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
-            Event::QueryLost { query_id } => self.requeue_query(&query_id)?,
-            Event::Furnish { grant, reply } => {
+            InboxMessage::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
+            InboxMessage::QueryLost { query_id } => self.requeue_query(&query_id)?,
+            InboxMessage::LoadTask { grant, reply } => {
                 let key = run_key(&grant.run);
                 let task = task_payload::workflow_task(&mut self.runs, &key, grant)?;
-                tell(reply, Ok(task));
+                send_reply(reply, Ok(task));
             }
-            Event::Ingest { bodies, done } => self.feed(bodies, done),
-            Event::Mark { source, reply } => tell(reply, mark_of(&self.position, &source)),
-            Event::Letters { from, letters } => self.letters_came(from, letters),
-            Event::LettersTaken { by, number } => self.letters_taken(by, number),
-            Event::LettersLost { by } => self.letters_lost(by, now_ms),
-            Event::OfferAgain => self.offer_all_again()?,
-            Event::Nudge => {}
-            Event::Appended(result) => self.appended(result, now_ms)?,
-            Event::Committed(result) => self.committed(result, now_ms)?,
-            Event::Restored(result) => self.restored(result, now_ms)?,
+            InboxMessage::Ingest { bodies, done } => self.feed(bodies, done),
+            InboxMessage::Mark { source, reply } => send_reply(reply, mark_of(&self.position, &source)),
+            InboxMessage::Messages { from, letters } => self.letters_came(from, letters),
+            InboxMessage::MessagesTaken { by, number } => self.letters_taken(by, number),
+            InboxMessage::MessagesLost { by } => self.letters_lost(by, now_ms),
+            InboxMessage::OfferAgain => self.offer_all_again()?,
+            InboxMessage::Nudge => {}
+            InboxMessage::Appended(result) => self.appended(result, now_ms)?,
+            InboxMessage::Committed(result) => self.committed(result, now_ms)?,
+            InboxMessage::Restored(result) => self.restored(result, now_ms)?,
         }
         Ok(())
     }
@@ -347,13 +351,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.offer_waiting()?;
             self.ask_time();
             self.fetch_behind(now_ms);
-            self.clear_leftovers(now_ms)?;
+            self.delete_histories(now_ms)?;
             self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
             self.send_letters(now_ms);
-        }
-        // What others append is bounded by nothing else.
+        } // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
         self.commit_if_due(now_ms)?;
@@ -385,13 +388,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// Begins the last commit without waiting for the interval.
-    pub fn hurry(&mut self) {
+    pub fn commit_soon(&mut self) {
         self.next_commit_ms = 0;
     }
 
-    pub(crate) fn enqueue(&mut self, input: Input, waiter: Waiter) {
+    pub(crate) fn enqueue(&mut self, input: RequestRecord, waiter: ReplyTo) {
         let record = Record::new(self.position.term, Body::Input(input));
-        self.pending.push_back(Entry::new(record, waiter));
+        self.pending.push_back(PendingRecord::new(record, waiter));
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
@@ -430,8 +433,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {
             self.give_up_worker(&query_id)?;
-        }
-        // A commit does the same; there is none while everybody only reads.
+        } // A commit does the same; there is none while everybody only reads.
         self.runs.evict();
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
@@ -470,12 +472,12 @@ pub(crate) fn run_key(run: &everlog_engine::Run) -> RunKey {
     WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id).run(&run.start.run_id)
 }
 
-pub(crate) fn input(address: &Address, order: Order) -> Input {
-    Input {
+pub(crate) fn input(address: &Address, order: Request) -> RequestRecord {
+    RequestRecord {
         namespace_id: address.namespace_id.clone(),
         workflow_id: address.workflow_id.clone(),
         run_id: address.run_id.clone(),
         sender: None,
-        order: Some(order),
+        request: Some(order),
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use everlog_engine::machine::update::Standing;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::matching::dispatcher::{Dispatcher, PollTicket, QueueStatus};
-use crate::model::admission::{Admission, Answer, Failure, Lane};
-use crate::model::inbox_message::{Event, Send};
+use crate::model::admission::{Admission, CallFailure, CallResult, RequestClass};
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::Address;
 use crate::model::task_types::QueueKey;
 use crate::model::types::{
@@ -22,7 +22,7 @@ use crate::reads::update_waiters::NEWS_MAX;
 #[derive(Clone)]
 pub struct Router {
     partitions: u32,
-    send: Send,
+    send: PartitionSender,
     dispatcher: Arc<Dispatcher>,
     admission: Arc<Admission>,
 }
@@ -39,27 +39,32 @@ pub struct UpdateCall<T> {
 
 impl Router {
     /// A router over `partitions` partitions that share a dispatcher.
-    pub fn new(partitions: u32, send: Send, dispatcher: Arc<Dispatcher>, admission: Arc<Admission>) -> Self {
+    pub fn new(
+        partitions: u32,
+        send: PartitionSender,
+        dispatcher: Arc<Dispatcher>,
+        admission: Arc<Admission>,
+    ) -> Self {
         Self { partitions, send, dispatcher, admission }
     }
 
     /// Journals an order and answers when it is durable and applied.
     ///
     /// # Errors
-    /// [`Failure`]; after `Unavailable` the order may or may not have been taken.
-    pub async fn order(&self, input: Input) -> Answer<Reply> {
+    /// [`CallFailure`]; after `Unavailable` the order may or may not have been taken.
+    pub async fn order(&self, input: RequestRecord) -> CallResult<Reply> {
         let partition = Address::of(&input).partition(self.partitions);
         let slot = self.admission.enter(partition, lane(&input))?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Order { input, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)?
+        self.post(partition, InboxMessage::Request { input, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
     /// Starts a run; the second part is the first workflow task where it was asked for with the start.
     ///
     /// # Errors
     /// As [`Router::order`].
-    pub async fn start(&self, input: Input) -> Answer<(Reply, Option<WorkflowTask>)> {
+    pub async fn start(&self, input: RequestRecord) -> CallResult<(Reply, Option<WorkflowTask>)> {
         let address = Address::of(&input);
         let reply = self.order(input).await?;
         let grant = match &reply {
@@ -77,31 +82,34 @@ impl Router {
     ///
     /// # Errors
     /// As [`Router::order`].
-    pub async fn update(&self, input: Input) -> Answer<UpdateCall<Reply>> {
+    pub async fn update(&self, input: RequestRecord) -> CallResult<UpdateCall<Reply>> {
         let partition = Address::of(&input).partition(self.partitions);
         let slot = self.admission.enter(partition, lane(&input))?;
         let (sender, receiver) = oneshot::channel();
         let (told, news) = mpsc::channel(NEWS_MAX);
-        self.post(partition, Event::Update { input, slot, reply: sender, news: told })?;
-        let first = receiver.await.map_err(|_dropped| Failure::Unavailable)??;
+        self.post(partition, InboxMessage::Update { input, slot, reply: sender, news: told })?;
+        let first = receiver.await.map_err(|_dropped| CallFailure::Unavailable)??;
         Ok(UpdateCall { first, news })
     }
 
     /// How an update stands; none where the run does not know it, or is not known itself.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`CallFailure`].
     pub async fn await_update(
         &self,
         address: Address,
         update_id: String,
-    ) -> Answer<UpdateCall<Option<Standing>>> {
+    ) -> CallResult<UpdateCall<Option<Standing>>> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Read)?;
+        let slot = self.admission.enter(partition, RequestClass::Read)?;
         let (sender, receiver) = oneshot::channel();
         let (told, news) = mpsc::channel(NEWS_MAX);
-        self.post(partition, Event::AwaitUpdate { address, update_id, slot, reply: sender, news: told })?;
-        let first = receiver.await.map_err(|_dropped| Failure::Unavailable)??;
+        self.post(
+            partition,
+            InboxMessage::AwaitUpdate { address, update_id, slot, reply: sender, news: told },
+        )?;
+        let first = receiver.await.map_err(|_dropped| CallFailure::Unavailable)??;
         Ok(UpdateCall { first, news })
     }
 
@@ -109,71 +117,75 @@ impl Router {
     ///
     /// # Errors
     /// As [`Router::order`].
-    pub async fn complete_task(&self, input: Input, answers: Vec<QueryAnswer>) -> Answer<Completion> {
+    pub async fn complete_task(
+        &self,
+        input: RequestRecord,
+        answers: Vec<QueryAnswer>,
+    ) -> CallResult<Completion> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Urgent)?;
+        let slot = self.admission.enter(partition, RequestClass::Urgent)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::CompleteTask { input, answers, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)?
+        self.post(partition, InboxMessage::CompleteTask { input, answers, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
     /// Reads a run as it is applied; none where it is not known.
     ///
     /// # Errors
-    /// [`Failure`].
-    pub async fn read(&self, address: Address, want: Want) -> Answer<Option<Reading>> {
+    /// [`CallFailure`].
+    pub async fn read(&self, address: Address, want: Want) -> CallResult<Option<Reading>> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Read)?;
+        let slot = self.admission.enter(partition, RequestClass::Read)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Read { address, want, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)?
+        self.post(partition, InboxMessage::Read { address, want, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
     /// Waits until the run has events after `known_event_id`, or is closed, or is not known. Dropping the future
     /// withdraws the wait; the caller brings its own timeout.
     ///
     /// # Errors
-    /// [`Failure`].
-    pub async fn watch(&self, address: Address, known_event_id: i64) -> Answer<()> {
+    /// [`CallFailure`].
+    pub async fn watch(&self, address: Address, known_event_id: i64) -> CallResult<()> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Read)?;
+        let slot = self.admission.enter(partition, RequestClass::Read)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Watch { address, known_event_id, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)
+        self.post(partition, InboxMessage::Watch { address, known_event_id, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)
     }
 
     /// Asks a run's worker; the caller brings its own timeout.
     ///
     /// # Errors
-    /// [`Failure`].
-    pub async fn query(&self, request: QueryRequest) -> Answer<QueryOutcome> {
+    /// [`CallFailure`].
+    pub async fn query(&self, request: QueryRequest) -> CallResult<QueryOutcome> {
         let partition = request.address.partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Read)?;
+        let slot = self.admission.enter(partition, RequestClass::Read)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Query { request, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)?
+        self.post(partition, InboxMessage::Query { request, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
     /// The answer of a worker to a direct query; false where nobody waits for it any more.
     ///
     /// # Errors
-    /// [`Failure`].
-    pub async fn answer_query(&self, address: Address, answer: QueryAnswer) -> Answer<bool> {
+    /// [`CallFailure`].
+    pub async fn answer_query(&self, address: Address, answer: QueryAnswer) -> CallResult<bool> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, Lane::Urgent)?;
+        let slot = self.admission.enter(partition, RequestClass::Urgent)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::QueryAnswered { answer, slot, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)
+        self.post(partition, InboxMessage::QueryAnswered { answer, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)
     }
 
     /// Waits for a task. Dropping the future withdraws the poll and loses no task; the caller brings its own timeout.
     ///
     /// # Errors
-    /// [`Failure`]: the node is stopping, or polls wait at too many queues.
-    pub async fn poll(&self, poll: Poll) -> Answer<Delivery> {
+    /// [`CallFailure`]: the node is stopping, or polls wait at too many queues.
+    pub async fn poll(&self, poll: Poll) -> CallResult<Delivery> {
         let (sender, receiver) = oneshot::channel();
         let ticket: PollTicket = self.dispatcher.poll(poll, sender, &self.send)?;
-        let delivery = receiver.await.map_err(|_dropped| Failure::Unavailable);
+        let delivery = receiver.await.map_err(|_dropped| CallFailure::Unavailable);
         drop(ticket);
         delivery
     }
@@ -192,7 +204,7 @@ impl Router {
     /// Gives the thread that owns a partition an occasion to take a turn.
     pub fn nudge(&self, partition: u32) {
         // One that is gone cannot be nudged, and says so elsewhere.
-        (self.send)(partition, Event::Nudge);
+        (self.send)(partition, InboxMessage::Nudge);
     }
 
     /// Who polls a queue, and what waits there or on its way there; `activities` = its activity tasks.
@@ -201,46 +213,47 @@ impl Router {
         self.dispatcher.status_of_all(key).await
     }
 
-    async fn furnish(&self, address: &Address, grant: TaskGrant) -> Answer<WorkflowTask> {
+    async fn furnish(&self, address: &Address, grant: TaskGrant) -> CallResult<WorkflowTask> {
         let address = Address { run_id: grant.run.start.run_id.clone(), ..address.clone() };
         let partition = address.partition(self.partitions);
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Furnish { grant, reply: sender })?;
-        receiver.await.map_err(|_dropped| Failure::Unavailable)?
+        self.post(partition, InboxMessage::LoadTask { grant, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
-    fn post(&self, partition: u32, event: Event) -> Answer<()> {
-        if (self.send)(partition, event) { Ok(()) } else { Err(Failure::Unavailable) }
+    fn post(&self, partition: u32, event: InboxMessage) -> CallResult<()> {
+        if (self.send)(partition, event) { Ok(()) } else { Err(CallFailure::Unavailable) }
     }
 }
 
 /// What ends work, or stops it, goes first when a partition is overloaded.
-fn lane(input: &Input) -> Lane {
-    match &input.order {
-        None | Some(Order::Start(_) | Order::Signal(_) | Order::Update(_) | Order::HeartbeatActivity(_)) => {
-            Lane::Ordinary
+fn lane(input: &RequestRecord) -> RequestClass {
+    match &input.request {
+        None
+        | Some(Request::Start(_) | Request::Signal(_) | Request::Update(_) | Request::HeartbeatActivity(_)) => {
+            RequestClass::Ordinary
         }
         Some(
-            Order::Cancel(_)
-            | Order::Terminate(_)
-            | Order::ClaimTask(_)
-            | Order::CompleteTask(_)
-            | Order::FailTask(_)
-            | Order::ReleaseTask(_)
-            | Order::ClaimActivity(_)
-            | Order::CompleteActivity(_)
-            | Order::FailActivity(_)
-            | Order::CancelActivity(_)
-            | Order::ReleaseActivity(_)
-            | Order::Wake(_)
-            | Order::ResetSticky(_)
-            | Order::Reset(_)
-            | Order::ChildOpened(_)
-            | Order::BeginChild(_)
-            | Order::ChildClosed(_)
-            | Order::ExternalAnswered(_)
-            | Order::Delete(_),
-        ) => Lane::Urgent,
+            Request::Cancel(_)
+            | Request::Terminate(_)
+            | Request::ClaimTask(_)
+            | Request::CompleteTask(_)
+            | Request::FailTask(_)
+            | Request::ReleaseTask(_)
+            | Request::ClaimActivity(_)
+            | Request::CompleteActivity(_)
+            | Request::FailActivity(_)
+            | Request::CancelActivity(_)
+            | Request::ReleaseActivity(_)
+            | Request::FireTimers(_)
+            | Request::ResetSticky(_)
+            | Request::Reset(_)
+            | Request::ChildOpened(_)
+            | Request::BeginChild(_)
+            | Request::ChildClosed(_)
+            | Request::ExternalAnswered(_)
+            | Request::Delete(_),
+        ) => RequestClass::Urgent,
     }
 }
 
@@ -257,7 +270,7 @@ mod tests {
     /// A router whose partition never gets to anything: one place for orders, two for reads.
     fn stuck() -> (Router, Arc<Admission>) {
         let inbox = Mutex::new(Vec::new());
-        let send: Send = Arc::new(move |_, event| {
+        let send: PartitionSender = Arc::new(move |_, event| {
             inbox.lock().expect("nobody panics").push(event);
             true
         });
@@ -272,8 +285,8 @@ mod tests {
         }
     }
 
-    fn order(order: Order) -> Input {
-        Input { order: Some(order), ..Input::default() }
+    fn order(order: Request) -> RequestRecord {
+        RequestRecord { request: Some(order), ..RequestRecord::default() }
     }
 
     fn address() -> Address {
@@ -297,21 +310,21 @@ mod tests {
             only_completed_cleanly: false,
             patience_ms: 60_000,
         };
-        assert!(matches!(look(router.query(query)), Some(Err(Failure::Busy))));
-        assert!(matches!(look(router.read(address(), Want::State)), Some(Err(Failure::Busy))));
-        assert!(matches!(look(router.watch(address(), 0)), Some(Err(Failure::Busy))));
+        assert!(matches!(look(router.query(query)), Some(Err(CallFailure::Busy))));
+        assert!(matches!(look(router.read(address(), Want::State)), Some(Err(CallFailure::Busy))));
+        assert!(matches!(look(router.watch(address(), 0)), Some(Err(CallFailure::Busy))));
         assert_eq!((admission.waiting_orders(0), admission.waiting_reads(0)), (0, 2));
-        assert!(look(router.order(order(Order::Signal(signal::Signal::default())))).is_none(), "it waits");
+        assert!(look(router.order(order(Request::Signal(signal::Signal::default())))).is_none(), "it waits");
     }
 
     #[test]
     fn what_ends_work_is_let_in_when_what_adds_to_it_is_not() {
         let (router, admission) = stuck();
-        let signal = || order(Order::Signal(signal::Signal::default()));
+        let signal = || order(Request::Signal(signal::Signal::default()));
         assert!(look(router.order(signal())).is_none(), "it waits");
-        assert_eq!(look(router.order(signal())), Some(Err(Failure::Busy)));
-        assert!(look(router.order(order(Order::Cancel(cancel::Request::default())))).is_none(), "it waits");
-        assert_eq!(look(router.answer_query(address(), answer())), Some(Err(Failure::Busy)));
+        assert_eq!(look(router.order(signal())), Some(Err(CallFailure::Busy)));
+        assert!(look(router.order(order(Request::Cancel(cancel::Request::default())))).is_none(), "it waits");
+        assert_eq!(look(router.answer_query(address(), answer())), Some(Err(CallFailure::Busy)));
         assert_eq!(admission.waiting_orders(0), 2);
     }
 }

@@ -9,10 +9,10 @@ use everlog_engine::api_types::Execution;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::{external_workflow, start, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Unnamed, Want,
+    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, Unnamed, Want,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -25,7 +25,7 @@ const PARTITIONS: u32 = 2;
 /// Signals that one task sends.
 const SIGNALS: usize = 40;
 
-type Post = mpsc::Receiver<(u32, Event)>;
+type Post = mpsc::Receiver<(u32, InboxMessage)>;
 
 /// What becomes of letters and their receipts: `(dropped, doubled)` of a hundred.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ fn config() -> Config {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
-        room: everlog_partition::Room::new(0),
+        room: everlog_partition::UncommittedBudget::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,
@@ -71,7 +71,7 @@ fn open(
     let log = Arc::new(Embedded::open(options).expect("the log opens"));
     let (sender, inbox) = mpsc::channel();
     let sender = std::sync::Mutex::new(sender);
-    let send: everlog_partition::Send = Arc::new(move |id, event| {
+    let send: everlog_partition::PartitionSender = Arc::new(move |id, event| {
         sender.lock().map(|sender| sender.send((id, event)).is_ok()).unwrap_or(false)
     });
     let clock = now_ms.clone();
@@ -139,11 +139,15 @@ impl House {
     }
 
     /// What is left of an event on its way through the weather.
-    fn suffered(&mut self, event: Event) -> Vec<Event> {
+    fn suffered(&mut self, event: InboxMessage) -> Vec<InboxMessage> {
         let Weather(dropped, doubled) = self.weather;
         let again = match &event {
-            Event::Letters { from, letters } => Event::Letters { from: *from, letters: letters.clone() },
-            Event::LettersTaken { by, number } => Event::LettersTaken { by: *by, number: *number },
+            InboxMessage::Messages { from, letters } => {
+                InboxMessage::Messages { from: *from, letters: letters.clone() }
+            }
+            InboxMessage::MessagesTaken { by, number } => {
+                InboxMessage::MessagesTaken { by: *by, number: *number }
+            }
             _other => return vec![event],
         };
         match (self.percent(dropped), self.percent(doubled)) {
@@ -166,13 +170,13 @@ impl House {
         }
     }
 
-    fn order(&mut self, workflow_id: &str, order: Order) -> Reply {
+    fn order(&mut self, workflow_id: &str, order: Request) -> Reply {
         let router = self.router.clone();
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id: workflow_id.into(),
-            order: Some(order),
-            ..Input::default()
+            request: Some(order),
+            ..RequestRecord::default()
         };
         self.call(Box::pin(async move { router.order(input).await })).expect("it is answered")
     }
@@ -180,7 +184,7 @@ impl House {
     fn start(&mut self, workflow_id: &str) {
         let reply = self.order(
             workflow_id,
-            Order::Start(Box::new(start::Begin {
+            Request::Start(Box::new(start::Begin {
                 request_id: workflow_id.into(),
                 workflow_type: "Order".into(),
                 task_queue: workflow_id.into(),
@@ -193,7 +197,7 @@ impl House {
     }
 
     /// A worker takes the workflow's task and answers it.
-    fn work(&mut self, workflow_id: &str, commands: Vec<command::Order>) {
+    fn work(&mut self, workflow_id: &str, commands: Vec<command::CommandAttributes>) {
         let router = self.router.clone();
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
@@ -221,7 +225,7 @@ impl House {
             commands,
             ..workflow_task_completed::Complete::default()
         };
-        let reply = self.order(workflow_id, Order::CompleteTask(Box::new(complete)));
+        let reply = self.order(workflow_id, Request::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 
@@ -259,9 +263,9 @@ fn id_of(partition: u32) -> String {
     (0..).map(|number| format!("order-{number}")).find(|id| place(id) == partition).expect("there is one")
 }
 
-fn signals(to: &str) -> Vec<command::Order> {
+fn signals(to: &str) -> Vec<command::CommandAttributes> {
     let signal = |number: usize| {
-        command::Order::SignalExternal(Box::new(external_workflow::SignalOther {
+        command::CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
             execution: Some(Execution { workflow_id: to.into(), run_id: String::new() }),
             signal_name: number.to_string(),
             ..external_workflow::SignalOther::default()

@@ -1,7 +1,7 @@
 //! Public commands as the ingress appends them to a journal, each with its position in the source topic.
 
 use bytes::Bytes;
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 
 /// A position in one partition of a source topic. The position row holds the next one per source, a journal record its own;
 /// the record is applied only if its offset is not below the next one.
@@ -72,7 +72,7 @@ pub struct PublicCommand {
     pub source: Option<SourcePosition>,
     /// The request.
     #[prost(message, optional, tag = "2")]
-    pub input: Option<Input>,
+    pub input: Option<RequestRecord>,
     /// The namespace, by name.
     #[prost(string, tag = "3")]
     pub namespace: String,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use prost::Message;
 
 use crate::Error;
@@ -40,7 +40,7 @@ pub enum Body {
     Settings(Settings),
     /// A request to a Workflow Id.
     #[prost(message, tag = "5")]
-    Input(Input),
+    Input(RequestRecord),
     /// A public command. It has no term: it counts once by its source position.
     #[prost(message, tag = "6")]
     PublicCommand(PublicCommand),
@@ -72,7 +72,7 @@ pub struct OutboxMessage {
     pub number: u64,
     /// The request.
     #[prost(message, optional, tag = "3")]
-    pub input: Option<Input>,
+    pub input: Option<RequestRecord>,
 }
 
 impl OutboxMessage {

@@ -14,7 +14,7 @@ use everlog_engine::machine::continuation::Chain;
 use everlog_engine::machine::external_workflow::External;
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::Update;
-use everlog_engine::{Head, Properties, Run, Start};
+use everlog_engine::{ExecutionInfo, Properties, Run, Start};
 use prost::Message;
 
 use crate::Error;
@@ -203,7 +203,7 @@ fn timer_suffix(id: &str) -> Vec<u8> {
 #[derive(Default)]
 pub struct Builder {
     start: Option<Start>,
-    head: Option<Head>,
+    head: Option<ExecutionInfo>,
     properties: Properties,
     activities: BTreeMap<i64, Arc<Activity>>,
     timers: BTreeMap<String, Timer>,

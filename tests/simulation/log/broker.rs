@@ -261,7 +261,7 @@ fn describe(bytes: &Bytes) -> String {
     let body = match entry.body {
         Some(Body::Owner(owner)) => format!("owner {:?}", owner.instance),
         Some(Body::Input(input)) => {
-            let mut text = format!("{:?}", input.order);
+            let mut text = format!("{:?}", input.request);
             text.truncate(120);
             format!("{} {text}", input.workflow_id)
         }

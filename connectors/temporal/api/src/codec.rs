@@ -172,7 +172,7 @@ where
 #[cfg(test)]
 mod tests {
     use everlog_engine::api_types::{Entry, RetryPolicy};
-    use everlog_engine::command::{Command, Order};
+    use everlog_engine::command::{Command, CommandAttributes};
     use everlog_engine::machine::{activity, marker};
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
         RespondWorkflowTaskCompletedRequest { commands, ..Default::default() }
     }
 
-    fn command(order: Order) -> Command {
+    fn command(order: CommandAttributes) -> Command {
         Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
     }
 
@@ -194,13 +194,14 @@ mod tests {
     fn what_is_small_on_the_wire_and_large_in_memory_is_counted_as_large() {
         let entries = 1_000;
         let details = vec![Entry::default(); entries];
-        let marker = Order::RecordMarker(Box::new(marker::Record { details, ..Default::default() }));
+        let marker =
+            CommandAttributes::RecordMarker(Box::new(marker::Record { details, ..Default::default() }));
         assert!(counted(&completion(vec![command(marker)])) >= entries * size_of::<Entry>());
         assert!(counted(&completion(vec![Command::default(); entries])) >= entries * size_of::<Command>());
         let policy =
             RetryPolicy { non_retryable_error_types: vec![String::new(); entries], ..RetryPolicy::default() };
         let schedule = activity::Schedule { retry_policy: Some(policy), ..Default::default() };
-        let schedule = command(Order::ScheduleActivity(Box::new(schedule)));
+        let schedule = command(CommandAttributes::ScheduleActivity(Box::new(schedule)));
         assert!(counted(&completion(vec![schedule])) >= entries * size_of::<String>());
         let links = vec![Default::default(); entries];
         let start = StartWorkflowExecutionRequest { links, ..Default::default() };
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn a_completion_of_a_whole_history_is_small_enough() {
         let schedule = activity::Schedule { activity_id: "50000".into(), ..Default::default() };
-        let command = command(Order::ScheduleActivity(Box::new(schedule)));
+        let command = command(CommandAttributes::ScheduleActivity(Box::new(schedule)));
         let largest = completion(vec![command; 40_000]);
         assert!(counted(&largest) <= STRUCTURE_BYTES_MAX, "{} bytes", counted(&largest));
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Rejection;
-use everlog_partition::Failure;
+use everlog_partition::CallFailure;
 use everlog_temporal_api::enums::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use everlog_temporal_api::{errordetails, rpc};
 use prost::{Message, Name};
@@ -108,7 +108,7 @@ const MOVED_HEADER: &str = "everlog-moved";
 pub(crate) fn moved() -> Status {
     let mut metadata = MetadataMap::new();
     metadata.insert(MOVED_HEADER, MetadataValue::from_static("1"));
-    Status::with_metadata(Code::Unavailable, Failure::Moved.to_string(), metadata)
+    Status::with_metadata(Code::Unavailable, CallFailure::Moved.to_string(), metadata)
 }
 
 /// True for an answer that says so.
@@ -117,28 +117,28 @@ pub(crate) fn is_moved(headers: &HeaderMap) -> bool {
 }
 
 /// What the partition said instead of an answer.
-pub(crate) fn of_failure(failure: Failure) -> Status {
+pub(crate) fn of_failure(failure: CallFailure) -> Status {
     match failure {
-        Failure::Busy => {
+        CallFailure::Busy => {
             let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
-        Failure::Full => {
+        CallFailure::Full => {
             let (cause, scope) =
                 (ResourceExhaustedCause::PersistenceStorageLimit, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
-        Failure::NamespaceCrowded { .. } => {
+        CallFailure::NamespaceCrowded { .. } => {
             let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace);
             exhausted(cause, scope, failure.to_string())
         }
-        Failure::Crowded { .. } => {
+        CallFailure::Crowded { .. } => {
             let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
-        Failure::Unavailable => Status::unavailable(failure.to_string()),
-        Failure::Moved => moved(),
-        Failure::Internal => Status::internal(failure.to_string()),
+        CallFailure::Unavailable => Status::unavailable(failure.to_string()),
+        CallFailure::Moved => moved(),
+        CallFailure::Internal => Status::internal(failure.to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::machine::activity_attempt::{Cancel, Complete, Fail, Heartbeat, Target};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::{Delivery, Poll};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
@@ -38,8 +38,7 @@ pub(crate) async fn poll(
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
     let task_queue = checks.task_queue(request.task_queue)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
-    let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second);
-    // A rate without end is none.
+    let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second); // A rate without end is none.
     let rate = rate.filter(|rate| *rate != f64::INFINITY);
     if rate.is_some_and(|rate| rate.is_nan() || rate < 0.0) {
         return Err(invalid("task_queue_metadata.max_tasks_per_second is not a rate."));
@@ -58,8 +57,7 @@ pub(crate) async fn poll(
     };
     let (response, receipt) = match long_poll::wait(call, poll, &request.worker_instance_key).await? {
         Some(Delivery::Activity(task)) => response::of_activity(call.response_context(), *task),
-        Some(Delivery::Told(told)) => response::read(told)?,
-        // A task of the wrong kind goes back to its queue when it is dropped.
+        Some(Delivery::Remote(told)) => response::read(told)?, // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
     };
     call.hands_out(receipt);
@@ -95,7 +93,7 @@ fn by_id(
 async fn record_heartbeat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
     let (execution, target) = attempt;
     let order = Heartbeat { target: Some(target), details: kept(details) };
-    match call.order(call.input(execution, Order::HeartbeatActivity(order))).await? {
+    match call.order(call.input(execution, Request::HeartbeatActivity(order))).await? {
         Reply::Heartbeat(cancel_requested) => Ok(cancel_requested),
         _other => Err(status::unexpected_reply()),
     }
@@ -122,7 +120,7 @@ pub(crate) async fn heartbeat_by_id(
 async fn respond_completed(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {
     let (execution, target) = attempt;
     let order = Complete { target: Some(target), ..report };
-    call.order(call.input(execution, Order::CompleteActivity(order))).await?;
+    call.order(call.input(execution, Request::CompleteActivity(order))).await?;
     Ok(())
 }
 
@@ -175,7 +173,7 @@ async fn respond_failed(call: &Call<'_>, attempt: Attempt, report: Fail) -> Resu
     };
     let (execution, target) = attempt;
     let order = Fail { target: Some(target), failure, last_heartbeat_details, ..report };
-    call.order(call.input(execution, Order::FailActivity(order))).await?;
+    call.order(call.input(execution, Request::FailActivity(order))).await?;
     Ok(remarks)
 }
 
@@ -218,7 +216,7 @@ async fn respond_canceled(call: &Call<'_>, attempt: Attempt, report: Cancel) -> 
     let order = if call.checks().is_oversize(report.details.as_ref()) {
         let failure = Some(failure::server("Cancel details exceed size limit.", None));
         let Cancel { identity, worker_version, .. } = report;
-        Order::FailActivity(Fail {
+        Request::FailActivity(Fail {
             target: Some(target),
             failure,
             identity,
@@ -226,7 +224,7 @@ async fn respond_canceled(call: &Call<'_>, attempt: Attempt, report: Cancel) -> 
             ..Fail::default()
         })
     } else {
-        Order::CancelActivity(Cancel { target: Some(target), ..report })
+        Request::CancelActivity(Cancel { target: Some(target), ..report })
     };
     call.order(call.input(execution, order)).await?;
     Ok(())

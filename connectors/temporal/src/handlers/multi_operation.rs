@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::update::Standing;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply, Started};
 use everlog_temporal_api::errordetails::MultiOperationExecutionFailure;
 use everlog_temporal_api::errordetails::multi_operation_execution_failure::OperationStatus;
@@ -49,7 +49,7 @@ pub(crate) async fn execute(
     let checked = check_update(&update, &workflow_id).and_then(|()| update::checked(call, update));
     let checked = checked.map_err(|status| failure(FailedOperation::Update, &status))?;
     let begin = Begin { update: Some(checked.admit), ..begin };
-    let input = call.input(execution, Order::Start(Box::new(begin)));
+    let input = call.input(execution, Request::Start(Box::new(begin)));
     for _ in 0..ATTEMPTS {
         let called = call.gateway.router.update(input.clone()).await.map_err(status::of_failure)?;
         let (started, standing) = match called.first {
@@ -63,8 +63,7 @@ pub(crate) async fn execute(
         let failed = if started.started { FailedOperation::OnlyUpdate } else { FailedOperation::Update };
         let standing = update::until(call, standing, called.news, checked.wanted).await;
         match standing.map_err(|status| failure(failed, &status))? {
-            Some(standing) => return both_done(started, update::response(workflow_id, standing)?),
-            // The run was there for this update alone: another one would end like it.
+            Some(standing) => return both_done(started, update::response(workflow_id, standing)?), // The run was there for this update alone: another one would end like it.
             None if started.started => return Err(failure(failed, &update::aborted())),
             None => {}
         }

@@ -2,7 +2,7 @@
 
 use everlog_engine::Reply;
 use everlog_engine::machine::reset::Reset;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_temporal_api::enums::{ResetReapplyExcludeType, ResetReapplyType};
 use everlog_temporal_api::workflow::PostResetOperation;
 use everlog_temporal_api::workflow::post_reset_operation::Variant;
@@ -36,7 +36,7 @@ pub(crate) async fn reset(
         without_updates,
         without_options,
     };
-    match call.order(call.input(execution, Order::Reset(order))).await? {
+    match call.order(call.input(execution, Request::Reset(order))).await? {
         Reply::Started(made) => Ok(ResetWorkflowExecutionResponse { run_id: made.run_id }),
         _another_kind => Err(Status::internal("internal error")),
     }

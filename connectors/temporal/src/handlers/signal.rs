@@ -1,7 +1,7 @@
 //! What is sent to a run: signals, requests to cancel, terminations, deletions.
 
 use everlog_engine::machine::{cancel, close, signal};
-use everlog_engine::request::{Delete, Order};
+use everlog_engine::request::{Delete, Request};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
     DeleteWorkflowExecutionRequest, DeleteWorkflowExecutionResponse, RequestCancelWorkflowExecutionRequest,
@@ -32,7 +32,7 @@ pub(crate) async fn signal(
         request_id: checks.request_id(request.request_id)?,
         links: request.links,
     };
-    call.order(call.input(execution, Order::Signal(order))).await?;
+    call.order(call.input(execution, Request::Signal(order))).await?;
     Ok(SignalWorkflowExecutionResponse::default())
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn request_cancel(
         first_run_id,
         links: request.links,
     };
-    call.order(call.input(execution, Order::Cancel(order))).await?;
+    call.order(call.input(execution, Request::Cancel(order))).await?;
     Ok(RequestCancelWorkflowExecutionResponse::default())
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn terminate(
         first_run_id,
         links: request.links,
     };
-    call.order(call.input(execution, Order::Terminate(order))).await?;
+    call.order(call.input(execution, Request::Terminate(order))).await?;
     Ok(TerminateWorkflowExecutionResponse::default())
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn delete(
     request: DeleteWorkflowExecutionRequest,
 ) -> Result<DeleteWorkflowExecutionResponse, Status> {
     let execution = call.checks().execution(request.workflow_execution)?;
-    call.order(call.input(execution, Order::Delete(Delete {}))).await?;
+    call.order(call.input(execution, Request::Delete(Delete {}))).await?;
     Ok(DeleteWorkflowExecutionResponse::default())
 }
 

@@ -6,7 +6,7 @@ use everlog_engine::machine::attached_requests::OnConflict;
 use everlog_engine::machine::continuation;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Reply, Started};
 use everlog_partition::WorkflowTask;
 use everlog_temporal_api::common::link::workflow_event::{EventReference, Reference};
@@ -124,7 +124,7 @@ async fn send(
     execution: WorkflowExecution,
     begin: Begin,
 ) -> Result<(Started, Option<WorkflowTask>), Status> {
-    let input = call.input(execution, Order::Start(Box::new(begin)));
+    let input = call.input(execution, Request::Start(Box::new(begin)));
     match call.gateway.router.start(input).await {
         Ok((Reply::Started(started), task)) => Ok((started, task)),
         Ok((Reply::Rejected(rejection), _)) => Err(status::of_rejection(rejection)),

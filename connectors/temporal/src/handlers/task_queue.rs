@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use everlog_engine::request::{Order, ResetSticky};
+use everlog_engine::request::{Request, ResetSticky};
 use everlog_partition::{LevelStatus, PollerStatus, QueueStatus};
 use everlog_temporal_api::enums::{
     BuildIdTaskReachability, DescribeTaskQueueMode, RateLimitSource, TaskQueueType,
@@ -173,7 +173,7 @@ pub(crate) async fn reset_sticky(
     request: ResetStickyTaskQueueRequest,
 ) -> Result<ResetStickyTaskQueueResponse, Status> {
     let execution = call.checks().execution(request.execution)?;
-    call.order(call.input(execution, Order::ResetSticky(ResetSticky {}))).await?;
+    call.order(call.input(execution, Request::ResetSticky(ResetSticky {}))).await?;
     Ok(ResetStickyTaskQueueResponse::default())
 }
 

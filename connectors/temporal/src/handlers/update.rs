@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
 use everlog_engine::machine::update::{Admit, Stage, Standing};
-use everlog_engine::request::Order;
+use everlog_engine::request;
 use everlog_partition::{UpdateNews, Want};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::UpdateWorkflowExecutionLifecycleStage as Lifecycle;
@@ -39,7 +39,7 @@ pub(crate) async fn update(
 ) -> Result<UpdateWorkflowExecutionResponse, Status> {
     let CheckedUpdate { execution, admit, wanted } = checked(call, request)?;
     let workflow_id = execution.workflow_id.clone();
-    let input = call.input(execution, Order::Update(admit));
+    let input = call.input(execution, request::Request::Update(admit));
     let called = call.gateway.router.update(input).await.map_err(status::of_failure)?;
     let standing = match called.first {
         Reply::Update(standing) => *standing,

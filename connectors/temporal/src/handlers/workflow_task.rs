@@ -37,7 +37,7 @@ pub(crate) async fn poll(
             let receipt = task.receipt.take();
             (response::of_query(call.response_context(), *task)?, receipt)
         }
-        Some(Delivery::Told(told)) => response::read(told)?,
+        Some(Delivery::Remote(told)) => response::read(told)?,
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };

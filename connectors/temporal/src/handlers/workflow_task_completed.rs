@@ -1,11 +1,11 @@
 //! Workflow tasks as workers give them back: completed with commands, or failed.
 
 use everlog_engine::Reply;
-use everlog_engine::command::{Command, Order as Asked};
+use everlog_engine::command::{Command, CommandAttributes as Asked};
 use everlog_engine::machine::reset_points::Version;
-use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::machine::{workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::QueryAnswer;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::QueryResultType;
@@ -74,7 +74,7 @@ pub(crate) async fn complete(
         namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
-    let input = call.input(execution, Order::CompleteTask(Box::new(order)));
+    let input = call.input(execution, Request::CompleteTask(Box::new(order)));
     let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
     let reset_history_event_id = match completion.reply {
         Reply::Completed(completed) => completed.reset_event_id,
@@ -98,7 +98,10 @@ pub(crate) async fn complete(
 }
 
 /// Commands to namespaces that are not there.
-fn strangers<'a>(call: &'a Call<'_>, commands: &'a [Command]) -> impl Iterator<Item = Finding> + 'a {
+fn strangers<'a>(
+    call: &'a Call<'_>,
+    commands: &'a [Command],
+) -> impl Iterator<Item = ValidationFailure> + 'a {
     let own = &call.namespace.record.name;
     let is_there =
         move |name: &str| name.is_empty() || name == own || call.gateway.namespaces.known(name).is_some();
@@ -110,7 +113,7 @@ fn strangers<'a>(call: &'a Call<'_>, commands: &'a [Command]) -> impl Iterator<I
             _to_itself => return None,
         };
         let fault = Fault::Namespace.into();
-        (!is_there(name)).then(|| Finding { command: place, reason: name.clone(), fault })
+        (!is_there(name)).then(|| ValidationFailure { command: place, reason: name.clone(), fault })
     })
 }
 
@@ -206,7 +209,7 @@ pub(crate) async fn fail(
         binary_checksum: request.binary_checksum,
         worker_version: request.worker_version,
     };
-    call.order(call.input(execution, Order::FailTask(order))).await?;
+    call.order(call.input(execution, Request::FailTask(order))).await?;
     Ok(RespondWorkflowTaskFailedResponse::default())
 }
 

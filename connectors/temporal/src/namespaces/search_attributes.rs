@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use everlog_engine::api_types::Entry;
-use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::command::{Command, CommandAttributes};
+use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::payload::Payload;
 use everlog_temporal_api::enums::IndexedValueType as Type;
 use prost::Message;
@@ -127,23 +127,24 @@ pub(crate) fn of_commands(
     namespace: &NamespaceRecord,
     commands: &mut [Command],
     keys_max: i64,
-) -> Vec<Finding> {
+) -> Vec<ValidationFailure> {
     let mut bad = Vec::new();
     for (command, place) in commands.iter_mut().zip(0_u32..) {
         let given = match &mut command.order {
-            Some(Order::UpsertSearchAttributes(upsert)) => &mut upsert.search_attributes,
-            Some(Order::StartChild(start)) => &mut start.search_attributes,
-            Some(Order::ContinueAsNew(next)) => &mut next.search_attributes,
+            Some(CommandAttributes::UpsertSearchAttributes(upsert)) => &mut upsert.search_attributes,
+            Some(CommandAttributes::StartChild(start)) => &mut start.search_attributes,
+            Some(CommandAttributes::ContinueAsNew(next)) => &mut next.search_attributes,
             _without_attributes => continue,
         };
-        let Some(map) = given else { continue };
-        // Of what has too many entries the number is told, by the decision itself.
+        let Some(map) = given else { continue }; // Of what has too many entries the number is told, by the decision itself.
         if i64::try_from(entries(map).count()).is_ok_and(|keys| keys > keys_max) {
             continue;
         }
         match fitted(namespace, map) {
             Ok(typed) => *map = typed,
-            Err((fault, reason)) => bad.push(Finding { command: place, reason, fault: fault.into() }),
+            Err((fault, reason)) => {
+                bad.push(ValidationFailure { command: place, reason, fault: fault.into() })
+            }
         }
     }
     bad
@@ -335,7 +336,8 @@ mod tests {
     fn a_command_that_does_not_fit_is_told_with_its_place() {
         let upsert = |name: &str| {
             let search_attributes = Some(map(name, &payload("json/plain", "3")));
-            let order = Order::UpsertSearchAttributes(UpsertSearchAttributes { search_attributes });
+            let order =
+                CommandAttributes::UpsertSearchAttributes(UpsertSearchAttributes { search_attributes });
             Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
         };
         let mut commands = [upsert("MyInt"), upsert("nope"), Command::default()];

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{self, RequestRecord};
 use everlog_listen::{Peer, Share};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
@@ -190,18 +190,18 @@ impl<'a> Call<'a> {
     }
 
     /// An order for the run that the request names.
-    pub(crate) fn input(&self, execution: WorkflowExecution, order: Order) -> Input {
-        Input {
+    pub(crate) fn input(&self, execution: WorkflowExecution, order: request::Request) -> RequestRecord {
+        RequestRecord {
             namespace_id: self.namespace.record.id.clone(),
             workflow_id: execution.workflow_id,
             run_id: execution.run_id,
             sender: None,
-            order: Some(order),
+            request: Some(order),
         }
     }
 
     /// Journals an order; what the engine refuses becomes a status.
-    pub(crate) async fn order(&self, input: Input) -> Result<Reply, Status> {
+    pub(crate) async fn order(&self, input: RequestRecord) -> Result<Reply, Status> {
         match self.gateway.router.order(input).await {
             Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
             Ok(reply) => Ok(reply),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::machine::activity_attempt::Target;
-use everlog_partition::{ActivityTask, Delivery, QueryTask, Receipt, Told, WorkflowTask};
+use everlog_partition::{ActivityTask, Delivery, QueryTask, Receipt, RemoteClaim, WorkflowTask};
 use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::TaskQueueKind;
 use everlog_temporal_api::query::WorkflowQuery;
@@ -28,7 +28,7 @@ pub(crate) struct ResponseContext<'a> {
 }
 
 /// The answer that the owner of the run has made, as a handler gives it back.
-pub(crate) fn read<R: Message + Default>(told: Told) -> Result<(R, Option<Receipt>), Status> {
+pub(crate) fn read<R: Message + Default>(told: RemoteClaim) -> Result<(R, Option<Receipt>), Status> {
     let answer = R::decode(told.answer);
     // Unread, the task goes back by its receipt.
     let answer = answer.map_err(|_error| Status::internal("another node's answer cannot be read"))?;
@@ -55,7 +55,7 @@ impl Gateway {
                 let response = of_query(context, *told).ok()?;
                 Some((response.encode_to_vec().into(), receipt))
             }
-            Delivery::Told(_) | Delivery::Nothing => None,
+            Delivery::Remote(_) | Delivery::Nothing => None,
         }
     }
 }

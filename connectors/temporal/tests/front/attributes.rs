@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Rejection, Reply};
-use everlog_partition::Event;
+use everlog_partition::InboxMessage;
 use everlog_temporal::Limits;
 use everlog_temporal_api::full::temporal::api::common::v1::{Payload, SearchAttributes};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
@@ -24,13 +24,13 @@ const KEYWORD: i32 = 2;
 const INT: i32 = 3;
 
 /// A gateway before partitions that refuse every order, and what they were ordered.
-async fn watched() -> (Front, OperatorServiceClient<Channel>, Arc<Mutex<Vec<Input>>>) {
+async fn watched() -> (Front, OperatorServiceClient<Channel>, Arc<Mutex<Vec<RequestRecord>>>) {
     let ordered = Arc::new(Mutex::new(Vec::new()));
     let seen = ordered.clone();
     let front = Front::with(
         Limits::default(),
         Arc::new(move |_partition, event| {
-            let Event::Order { input, reply, .. } = event else { return false };
+            let InboxMessage::Request { input, reply, .. } = event else { return false };
             seen.lock().push(input);
             drop(reply.send(Ok(Reply::Rejected(Rejection::unknown()))));
             true
@@ -83,7 +83,7 @@ async fn attributes_are_there_from_their_registration_to_their_removal() {
     let status = refused!(front, start_workflow_execution, with("7"));
     assert_eq!(status.code(), Code::NotFound, "the partition's word");
     let input = ordered.lock().pop().expect("it has reached a partition");
-    let Some(Order::Start(begin)) = input.order else { panic!("it is a start") };
+    let Some(Request::Start(begin)) = input.request else { panic!("it is a start") };
     let given = SearchAttributes::decode(begin.search_attributes.expect("given")).expect("a map");
     assert_eq!(given.indexed_fields["Customer"].metadata["type"], Bytes::from_static(b"Int"));
     let remove = || RemoveSearchAttributesRequest {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_listen::{Bounds, Listener};
-use everlog_partition::{Admission, Dispatcher, Event, Router};
+use everlog_partition::{Admission, Dispatcher, InboxMessage, Router};
 use everlog_patience as patience;
 use everlog_temporal::{
     About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TokenSigner,
@@ -45,14 +45,14 @@ impl Control for Memory {
 }
 
 /// Partitions that know no run, and panic at the Workflow Id `panic`.
-pub(crate) fn unknowing(_partition: u32, event: Event) -> bool {
+pub(crate) fn unknowing(_partition: u32, event: InboxMessage) -> bool {
     match event {
-        Event::Order { input, reply, .. } => {
+        InboxMessage::Request { input, reply, .. } => {
             assert_ne!(input.workflow_id, "panic", "as the test wants it");
             drop(reply.send(Ok(Reply::Rejected(Rejection::unknown()))));
         }
-        Event::Read { reply, .. } => drop(reply.send(Ok(None))),
-        Event::Query { .. } => return false,
+        InboxMessage::Read { reply, .. } => drop(reply.send(Ok(None))),
+        InboxMessage::Query { .. } => return false,
         _never_in_these_tests => return false,
     }
     true
@@ -63,14 +63,14 @@ impl Front {
         Self::with(Limits::default(), Arc::new(unknowing)).await
     }
 
-    pub(crate) async fn with(limits: Limits, send: everlog_partition::Send) -> Self {
+    pub(crate) async fn with(limits: Limits, send: everlog_partition::PartitionSender) -> Self {
         Self::among(limits, send, None).await
     }
 
     /// Among other nodes, where there are some.
     pub(crate) async fn among(
         limits: Limits,
-        send: everlog_partition::Send,
+        send: everlog_partition::PartitionSender,
         peers: Option<Arc<dyn Peers>>,
     ) -> Self {
         let registry = prometheus::Registry::new();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_engine::{Rejection, Reply};
-use everlog_partition::Event;
+use everlog_partition::InboxMessage;
 use everlog_temporal::Limits;
 use everlog_temporal_api::enums::NamespaceState;
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
@@ -19,14 +19,14 @@ use crate::sample::{NS, UUID, expect, queue, refused, run, signal, span, start};
 
 const DELETED: &str = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
 
-type Ordered = Arc<Mutex<Vec<Input>>>;
+type Ordered = Arc<Mutex<Vec<RequestRecord>>>;
 
 /// A gateway before partitions that answer every order so, and what they were ordered.
 async fn answering(rejection: Rejection) -> (Front, OperatorServiceClient<Channel>, Ordered) {
     let ordered = Ordered::default();
     let seen = ordered.clone();
     let send = move |_partition, event| {
-        let Event::Order { input, reply, .. } = event else { return false };
+        let InboxMessage::Request { input, reply, .. } = event else { return false };
         seen.lock().push(input);
         drop(reply.send(Ok(Reply::Rejected(rejection.clone()))));
         true

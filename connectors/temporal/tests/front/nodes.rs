@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_partition::{Event, Failure, QueueKey};
+use everlog_partition::{CallFailure, InboxMessage, QueueKey};
 use everlog_patience as patience;
 use everlog_temporal::{Body, Broken, Later, Limits, Location, Peers};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
@@ -391,9 +391,9 @@ async fn whoever_waits_for_an_owner_is_told_after_a_while() {
 async fn what_moves_away_while_it_waits_here_follows() {
     let town = Town::new(Location::Here, &[]);
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
-    let send = move |_partition, event: Event| {
+    let send = move |_partition, event: InboxMessage| {
         *moving.place.lock() = Town::there();
-        event.refuse(Failure::Moved);
+        event.refuse(CallFailure::Moved);
         true
     };
     let mut front = Front::among(Limits::default(), Arc::new(send), Some(peers)).await;
@@ -405,9 +405,9 @@ async fn what_moves_away_while_it_waits_here_follows() {
 async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() {
     let town = Arc::new(Town::with(Location::Here, &[], true));
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
-    let send = move |_partition, event: Event| {
+    let send = move |_partition, event: InboxMessage| {
         *moving.place.lock() = Town::there();
-        event.refuse(Failure::Moved);
+        event.refuse(CallFailure::Moved);
         true
     };
     let mut front = Front::among(Limits::default(), Arc::new(send), Some(peers)).await;
@@ -417,8 +417,7 @@ async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() 
         ..Default::default()
     };
     front.client.describe_task_queue(request).await.expect("the home is here");
-    assert!(town.homes.lock().is_empty());
-    // The partition is gone when it is asked.
+    assert!(town.homes.lock().is_empty()); // The partition is gone when it is asked.
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
     assert_eq!(town.brought(), ["StartWorkflowExecution"]);
 }

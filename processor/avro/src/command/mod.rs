@@ -9,7 +9,7 @@ mod validate;
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::machine::activity_attempt::Target;
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 
 pub use crate::command::headers::{CommandOptions, DELIVER_AHEAD_MS_MAX};
 pub use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
@@ -119,7 +119,7 @@ pub struct Token {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted {
     /// The order, ready for the journal.
-    pub input: Input,
+    pub input: RequestRecord,
     /// What the headers ask for.
     pub ask: CommandOptions,
 }
@@ -251,7 +251,7 @@ pub fn read(record: &Record<'_>, rules: &CommandLimits<'_>, world: &impl Command
 }
 
 enum Told {
-    Input(Box<Input>),
+    Input(Box<RequestRecord>),
     Schema(u32),
 }
 

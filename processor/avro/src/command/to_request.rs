@@ -9,7 +9,7 @@ use everlog_engine::api_types::{self, ConflictPolicy};
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::{activity_attempt, cancel, close, continuation, signal, update};
 use everlog_engine::payload::UserMetadata;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::Duration;
 use prost::Message;
 
@@ -61,7 +61,7 @@ pub(super) fn input<P: Value>(
     rules: &CommandLimits<'_>,
     world: &impl CommandContext,
     ask: &CommandOptions,
-) -> Result<Input, Refusal> {
+) -> Result<RequestRecord, Refusal> {
     if command.workflow_id.as_deref().is_some_and(|id| !id.is_empty() && id != key) {
         return Err(Refusal::new(Code::KeyMismatch, "the key is not the Workflow Id that the command names"));
     }
@@ -83,7 +83,7 @@ pub(super) fn input<P: Value>(
     rules.length("RequestId", &request_id)?;
     let frame = Frame { rules, namespace: &ask.namespace, retention_ms, request_id, identity };
     let run_id = run_id("RunId", command.run_id.clone())?;
-    let input = Input { namespace_id, workflow_id: key.into(), run_id, ..Input::default() };
+    let input = RequestRecord { namespace_id, workflow_id: key.into(), run_id, ..RequestRecord::default() };
     parts_match(&command)?;
     frame.order(input, command, world)
 }
@@ -129,14 +129,14 @@ fn needed<T>(part: &str, given: Option<T>) -> Result<T, Refusal> {
 impl Frame<'_> {
     fn order<P: Value>(
         &self,
-        input: Input,
+        input: RequestRecord,
         command: Command<P>,
         world: &impl CommandContext,
-    ) -> Result<Input, Refusal> {
+    ) -> Result<RequestRecord, Refusal> {
         match command.r#type.as_str() {
             "start" => {
                 let begin = self.start(needed("start", command.start)?, world)?;
-                Ok(Self::of_no_run(input, Order::Start(Box::new(begin)))?)
+                Ok(Self::of_no_run(input, Request::Start(Box::new(begin)))?)
             }
             "signal_with_start" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
@@ -146,16 +146,16 @@ impl Frame<'_> {
                         "WorkflowIdConflictPolicy Fail is not supported for SignalWithStartWorkflowExecution.",
                     ));
                 }
-                Ok(Self::of_no_run(input, Order::Start(Box::new(Begin { signal: Some(signal), ..begin })))?)
+                Ok(Self::of_no_run(input, Request::Start(Box::new(Begin { signal: Some(signal), ..begin })))?)
             }
             "signal" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
-                Ok(Input { order: Some(Order::Signal(signal)), ..input })
+                Ok(RequestRecord { request: Some(Request::Signal(signal)), ..input })
             }
             "update" => {
                 let is_run_named = !input.run_id.is_empty();
                 let update = self.update(needed("update", command.update)?, is_run_named)?;
-                Ok(Input { order: Some(Order::Update(update)), ..input })
+                Ok(RequestRecord { request: Some(Request::Update(update)), ..input })
             }
             "update_with_start" => {
                 let update = self.update(needed("update", command.update)?, false)?;
@@ -163,7 +163,7 @@ impl Frame<'_> {
                 if begin.conflict_policy == i32::from(ConflictPolicy::Unspecified) {
                     return Err(invalid("WorkflowIdConflictPolicy is required for UpdateWithStart."));
                 }
-                Ok(Self::of_no_run(input, Order::Start(Box::new(Begin { update: Some(update), ..begin })))?)
+                Ok(Self::of_no_run(input, Request::Start(Box::new(Begin { update: Some(update), ..begin })))?)
             }
             "cancel" => self.cancel(input, command.cancel.unwrap_or_default()),
             "terminate" => self.terminate(input, command.terminate.unwrap_or_default()),
@@ -177,9 +177,9 @@ impl Frame<'_> {
         }
     }
 
-    fn of_no_run(input: Input, order: Order) -> Result<Input, Refusal> {
+    fn of_no_run(input: RequestRecord, order: Request) -> Result<RequestRecord, Refusal> {
         if input.run_id.is_empty() {
-            Ok(Input { order: Some(order), ..input })
+            Ok(RequestRecord { request: Some(order), ..input })
         } else {
             Err(invalid("a start names no run: run_id has to be absent"))
         }
@@ -277,31 +277,35 @@ impl Frame<'_> {
         })
     }
 
-    fn cancel(&self, input: Input, given: Cancel) -> Result<Input, Refusal> {
+    fn cancel(&self, input: RequestRecord, given: Cancel) -> Result<RequestRecord, Refusal> {
         let reason = given.reason.unwrap_or_default();
         self.rules.reason(&reason)?;
         let (input, first_run_id) = of_chain(input, given.first_run_id)?;
         let identity = self.identity.clone();
         let order = cancel::Request { reason, identity, first_run_id, links: Vec::new() };
-        Ok(Input { order: Some(Order::Cancel(order)), ..input })
+        Ok(RequestRecord { request: Some(Request::Cancel(order)), ..input })
     }
 
-    fn terminate<P: Value>(&self, input: Input, given: Terminate<P>) -> Result<Input, Refusal> {
+    fn terminate<P: Value>(
+        &self,
+        input: RequestRecord,
+        given: Terminate<P>,
+    ) -> Result<RequestRecord, Refusal> {
         let (reason, details) = (given.reason.unwrap_or_default(), list(given.details));
         self.rules.reason(&reason)?;
         self.rules.blob(details.as_ref())?;
         let (input, first_run_id) = of_chain(input, given.first_run_id)?;
         let identity = self.identity.clone();
         let order = close::Terminate { reason, details, identity, first_run_id, links: Vec::new() };
-        Ok(Input { order: Some(Order::Terminate(order)), ..input })
+        Ok(RequestRecord { request: Some(Request::Terminate(order)), ..input })
     }
 
     fn complete<P: Value>(
         &self,
-        input: Input,
+        input: RequestRecord,
         given: Complete<P>,
         world: &impl CommandContext,
-    ) -> Result<Input, Refusal> {
+    ) -> Result<RequestRecord, Refusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let order = activity_attempt::Complete {
             target: Some(target),
@@ -309,15 +313,15 @@ impl Frame<'_> {
             identity: self.identity.clone(),
             ..activity_attempt::Complete::default()
         };
-        Ok(Input { order: Some(Order::CompleteActivity(order)), ..input })
+        Ok(RequestRecord { request: Some(Request::CompleteActivity(order)), ..input })
     }
 
     fn fail<P: Value>(
         &self,
-        input: Input,
+        input: RequestRecord,
         given: Fail<P>,
         world: &impl CommandContext,
-    ) -> Result<Input, Refusal> {
+    ) -> Result<RequestRecord, Refusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let info = Application {
             r#type: given.error_type.unwrap_or_default(),
@@ -343,17 +347,17 @@ impl Frame<'_> {
             last_heartbeat_details: list(given.last_heartbeat_details),
             ..activity_attempt::Fail::default()
         };
-        Ok(Input { order: Some(Order::FailActivity(order)), ..input })
+        Ok(RequestRecord { request: Some(Request::FailActivity(order)), ..input })
     }
 
     /// The attempt that is meant, by the activity's id or by a token that says the same as the rest of the command.
     fn target(
         &self,
-        input: Input,
+        input: RequestRecord,
         activity_id: Option<String>,
         token: Option<Blob>,
         world: &impl CommandContext,
-    ) -> Result<(Input, activity_attempt::Target), Refusal> {
+    ) -> Result<(RequestRecord, activity_attempt::Target), Refusal> {
         let activity_id = activity_id.unwrap_or_default();
         let Some(Blob(token)) = token else {
             self.rules.id("ActivityId", &activity_id)?;
@@ -376,16 +380,16 @@ impl Frame<'_> {
         if !input.run_id.is_empty() && input.run_id != token.run_id {
             return Err(invalid("the task token is of another run than run_id"));
         }
-        Ok((Input { run_id: token.run_id, ..input }, token.target))
+        Ok((RequestRecord { run_id: token.run_id, ..input }, token.target))
     }
 }
 
 /// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.
-fn of_chain(input: Input, first_run_id: Option<String>) -> Result<(Input, String), Refusal> {
+fn of_chain(input: RequestRecord, first_run_id: Option<String>) -> Result<(RequestRecord, String), Refusal> {
     let first_run_id = run_id("FirstExecutionRunId", first_run_id)?;
     match first_run_id.as_str() {
         "" => Ok((input, first_run_id)),
-        _chain => Ok((Input { run_id: String::new(), ..input }, first_run_id)),
+        _chain => Ok((RequestRecord { run_id: String::new(), ..input }, first_run_id)),
     }
 }
 

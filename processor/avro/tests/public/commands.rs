@@ -12,7 +12,7 @@ use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::payload::Payloads;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Failure, FailureInfo};
 use prost::Message;
 
@@ -24,8 +24,8 @@ use crate::world::{
 fn begin(verdict: Verdict) -> Begin {
     let input = input(verdict);
     assert_eq!((input.namespace_id.as_str(), input.workflow_id.as_str()), (NAMESPACE_ID, "order-1"));
-    match input.order {
-        Some(Order::Start(begin)) => *begin,
+    match input.request {
+        Some(Request::Start(begin)) => *begin,
         other => panic!("not a start: {other:?}"),
     }
 }
@@ -51,40 +51,41 @@ fn a_command_without_an_id_is_named_by_where_it_stands() {
 
 #[test]
 fn every_kind_becomes_its_order() {
-    let json = |text: &str| input(read(text.as_bytes(), &[])).order.expect("an order");
-    let Order::Signal(signal) = json(r#"{"type":"signal","signal":{"name":"go","input":[1,"x"]}}"#) else {
+    let json = |text: &str| input(read(text.as_bytes(), &[])).request.expect("an order");
+    let Request::Signal(signal) = json(r#"{"type":"signal","signal":{"name":"go","input":[1,"x"]}}"#) else {
         panic!("not a signal")
     };
     assert_eq!((signal.name.as_str(), signal.input.is_some()), ("go", true));
     let both = r#"{"type":"signal_with_start","signal":{"name":"go"},
         "start":{"workflow_type":"Order","task_queue":"orders","conflict_policy":"UseExisting"}}"#;
-    let Order::Start(begin) = json(both) else { panic!("not a start") };
+    let Request::Start(begin) = json(both) else { panic!("not a start") };
     assert_eq!(begin.signal.expect("with a signal").request_id, begin.request_id);
-    let Order::Update(update) = json(r#"{"type":"update","update":{"id":"u-1","name":"add","input":[1]}}"#)
+    let Request::Update(update) = json(r#"{"type":"update","update":{"id":"u-1","name":"add","input":[1]}}"#)
     else {
         panic!("not an update")
     };
     assert_eq!((update.update_id.as_str(), update.patient), ("u-1", true));
     let both = r#"{"type":"update_with_start","update":{"name":"add"},
         "start":{"workflow_type":"Order","task_queue":"orders","conflict_policy":"UseExisting"}}"#;
-    let Order::Start(begin) = json(both) else { panic!("not a start") };
+    let Request::Start(begin) = json(both) else { panic!("not a start") };
     assert_eq!(begin.update.expect("with an update").update_id, begin.request_id);
-    let Order::Cancel(cancel) = json(r#"{"type":"cancel"}"#) else { panic!("not a request") };
+    let Request::Cancel(cancel) = json(r#"{"type":"cancel"}"#) else { panic!("not a request") };
     assert_eq!(cancel.reason, "");
-    let Order::Terminate(end) = json(r#"{"type":"terminate","terminate":{"reason":"enough","details":[1]}}"#)
+    let Request::Terminate(end) =
+        json(r#"{"type":"terminate","terminate":{"reason":"enough","details":[1]}}"#)
     else {
         panic!("no end")
     };
     assert_eq!((end.reason.as_str(), end.details.is_some()), ("enough", true));
     let complete =
         json(r#"{"type":"complete_activity","complete_activity":{"activity_id":"a","result":[true]}}"#);
-    let Order::CompleteActivity(complete) = complete else { panic!("no completion") };
+    let Request::CompleteActivity(complete) = complete else { panic!("no completion") };
     assert_eq!(complete.target.expect("by id").activity_id, "a");
     let fail = json(
         r#"{"type":"fail_activity","fail_activity":{"activity_id":"a","message":"no","error_type":"Card",
         "non_retryable":true,"next_retry_delay_ms":1500}}"#,
     );
-    let Order::FailActivity(fail) = fail else { panic!("no failure") };
+    let Request::FailActivity(fail) = fail else { panic!("no failure") };
     let failure = Failure::decode(fail.failure.expect("there is one")).expect("a failure");
     let Some(FailureInfo::Application(info)) = failure.info else { panic!("another kind") };
     assert_eq!((failure.message.as_str(), info.r#type.as_str(), info.non_retryable), ("no", "Card", true));
@@ -103,7 +104,7 @@ fn a_task_token_names_the_attempt_and_has_to_agree_with_the_key() {
     };
     let order = input(read(&complete(b"token"), &[]));
     assert_eq!(order.run_id, RUN_ID);
-    let Some(Order::CompleteActivity(done)) = order.order else { panic!("no completion") };
+    let Some(Request::CompleteActivity(done)) = order.request else { panic!("no completion") };
     let target = Target { scheduled_event_id: 5, attempt: 2, claim: 77, activity_id: String::new() };
     assert_eq!(done.target, Some(target));
     assert_eq!(refusal(read(&complete(b"forged"), &[])).0, Code::Token);
@@ -235,7 +236,7 @@ fn a_start_may_be_retried_and_repeated() {
     };
     let command = Command { r#type: "start".into(), start: Some(given), ..Command::default() };
     for bytes in [&json[..], &avro(&command)] {
-        let Some(Order::Start(begin)) = input(read(bytes, &[])).order else { panic!("no start") };
+        let Some(Request::Start(begin)) = input(read(bytes, &[])).request else { panic!("no start") };
         assert_eq!(begin.cron_schedule, "CRON_TZ=Europe/Berlin 0 9 * * MON-FRI");
         let policy = begin.retry_policy.expect("a policy");
         assert_eq!((policy.maximum_attempts, policy.non_retryable_error_types), (3, vec!["Gone".into()]));
@@ -309,7 +310,7 @@ fn a_newer_schema_is_read_and_one_that_cannot_be_is_refused() {
     let body = writer.write_value_to_vec(command).expect("it is written");
     let bytes = [&[0], &GIVEN_ID.to_be_bytes()[..], &body].concat();
     let world = Known { given: Some(Writer::parse(PublicTopic::Command, newer)), ..Known::default() };
-    let Some(Order::Cancel(cancel)) = input(read_in(&world, Some(b"w"), Some(&bytes), &[])).order else {
+    let Some(Request::Cancel(cancel)) = input(read_in(&world, Some(b"w"), Some(&bytes), &[])).request else {
         panic!("no request")
     };
     assert_eq!(cancel.reason, "late");

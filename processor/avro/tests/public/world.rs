@@ -9,7 +9,7 @@ use everlog_avro::payload::Payload;
 use everlog_avro::{Bounds, PublicTopic, Writer, WriterError, write};
 use everlog_engine::Settings;
 use everlog_engine::machine::activity_attempt::Target;
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 
 pub const NAMESPACE_ID: &str = "8a3c0000-0000-4000-8000-000000000001";
 pub const RUN_ID: &str = "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2";
@@ -97,7 +97,7 @@ pub fn refusal(verdict: Verdict) -> (Code, String) {
     }
 }
 
-pub fn input(verdict: Verdict) -> Input {
+pub fn input(verdict: Verdict) -> RequestRecord {
     match verdict {
         Verdict::Accepted(accepted) => accepted.input,
         other => panic!("it has to be accepted: {other:?}"),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use everlog_partition::{Error, Exchange};
+use everlog_partition::{Error, RemoteClaims};
 use tokio::sync::Semaphore;
 
 use crate::assignment::groups::GroupTable;
@@ -71,7 +71,7 @@ pub struct Reconciler {
     groups: Arc<GroupTable>,
     peers: Arc<PeerClient>,
     local: Arc<dyn LocalPartitions>,
-    exchange: Arc<Exchange>,
+    exchange: Arc<RemoteClaims>,
     counters: Arc<ClusterCounters>,
     /// This node has owned all that was assigned to it since its start. An earlier assignment says nothing.
     has_assigned_groups: AtomicBool,
@@ -88,7 +88,7 @@ impl Reconciler {
         groups: &Arc<GroupTable>,
         peers: &Arc<PeerClient>,
         local: &Arc<dyn LocalPartitions>,
-        exchange: &Arc<Exchange>,
+        exchange: &Arc<RemoteClaims>,
         counters: &Arc<ClusterCounters>,
     ) -> Self {
         Self {

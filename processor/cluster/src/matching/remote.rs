@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_partition::{
-    Claimed, Delivery, Dispatcher, Event, Exchange, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready,
-    Receipt, RunKey, Told, Waiting, add_kept_back,
+    BoxedFuture, ClaimReply, Delivery, Dispatcher, InboxMessage, KeptBack, NodeLink, Offer, Poll, QueueKey,
+    Ready, Receipt, RemoteClaim, RemoteClaims, RunKey, Waiting, add_kept_back,
 };
 use everlog_temporal::{Location, random_id};
 use prost::Message;
@@ -59,9 +59,9 @@ pub struct RemoteMatching {
     gateway: Arc<LocalGateway>,
     counters: Arc<ClusterCounters>,
     dispatcher: Arc<Dispatcher>,
-    send: everlog_partition::Send,
+    send: everlog_partition::PartitionSender,
     /// Offers to other nodes, and offers of other nodes.
-    pub exchange: Arc<Exchange>,
+    pub exchange: Arc<RemoteClaims>,
     /// Receipts of answers that other nodes carry.
     pub receipts: Receipts,
     /// Forwarded polls that broke off, by node. They are reported to the successors, which take back what the polls
@@ -79,7 +79,7 @@ impl RemoteMatching {
         peers: &Arc<PeerClient>,
         gateway: &Arc<LocalGateway>,
         counters: &Arc<ClusterCounters>,
-        (dispatcher, send): (&Arc<Dispatcher>, &everlog_partition::Send),
+        (dispatcher, send): (&Arc<Dispatcher>, &everlog_partition::PartitionSender),
     ) -> Arc<Self> {
         let partitions = u32::try_from(groups.stats.len()).unwrap_or(u32::MAX);
         Arc::new_cyclic(|this: &Weak<Self>| Self {
@@ -91,7 +91,7 @@ impl RemoteMatching {
             counters: Arc::clone(counters),
             dispatcher: Arc::clone(dispatcher),
             send: send.clone(),
-            exchange: Exchange::new(Arc::clone(dispatcher), send.clone(), partitions, this.clone()),
+            exchange: RemoteClaims::new(Arc::clone(dispatcher), send.clone(), partitions, this.clone()),
             receipts: Receipts::default(),
             lost_polls: Mutex::default(),
             runtime: Handle::current(),
@@ -113,7 +113,7 @@ impl RemoteMatching {
     }
 
     /// Sends an event to a partition that serves here. False where it does not.
-    pub fn deliver(&self, partition: u32, event: Event) -> bool {
+    pub fn deliver(&self, partition: u32, event: InboxMessage) -> bool {
         self.groups.serves(partition) && (self.send)(partition, event)
     }
 
@@ -123,7 +123,7 @@ impl RemoteMatching {
     }
 
     /// As [`Self::forward_loss`], in the background.
-    pub fn forward_loss_later(self: Arc<Self>, partition: u32, event: Event) {
+    pub fn forward_loss_later(self: Arc<Self>, partition: u32, event: InboxMessage) {
         let runtime = self.runtime.clone();
         drop(runtime.spawn(self.forward_loss(partition, event)));
     }
@@ -185,22 +185,22 @@ impl RemoteMatching {
         claim: ClaimWire,
         poll_id: String,
         claimed: Option<(u32, RunKey)>,
-    ) -> Claimed {
+    ) -> ClaimReply {
         let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
         match answer.and_then(|answer| ClaimedWire::decode(answer).ok()) {
             Some(ClaimedWire { answer: Some(answer), receipt }) => {
                 self.counters.claims.count(Outcome::Answered);
                 let asker = Recipient { poll_id, claimed };
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt, asker));
-                Claimed::Given(Delivery::Told(Told { answer, receipt }))
+                ClaimReply::Given(Delivery::Remote(RemoteClaim { answer, receipt }))
             }
             Some(ClaimedWire { answer: None, .. }) => {
                 self.counters.claims.count(Outcome::Refused);
-                Claimed::Refused
+                ClaimReply::Refused
             }
             None => {
                 self.counters.claims.count(Outcome::Unanswered);
-                Claimed::Unanswered
+                ClaimReply::Unanswered
             }
         }
     }
@@ -214,8 +214,7 @@ impl RemoteMatching {
             move || {
                 let runtime = matching.runtime.clone();
                 runtime.spawn(async move {
-                    let received = Received { receipt, is_taken };
-                    // The other node counts it as lost after a while, if it lives.
+                    let received = Received { receipt, is_taken }; // The other node counts it as lost after a while, if it lives.
                     if matching.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
                         let lost = asker.and_then(|Recipient { poll_id, claimed }| Some((claimed?, poll_id)));
                         if let Some(((partition, run), poll_id)) = lost {
@@ -234,7 +233,7 @@ impl RemoteMatching {
 
     /// Forwards that a poll has not got the task which it has claimed, or may have.
     fn run_poll_lost(self: &Arc<Self>, partition: u32, run: RunKey, poll_id: String) {
-        let lost = Event::PollsLost { poll_ids: [poll_id].into(), run: Some(run) };
+        let lost = InboxMessage::PollsLost { poll_ids: [poll_id].into(), run: Some(run) };
         self.runtime.spawn(Arc::clone(self).forward_loss(partition, lost));
     }
 
@@ -258,16 +257,17 @@ impl RemoteMatching {
             .into_iter()
             .flat_map(|group| self.groups.partitions_of(group))
         {
-            let lost = Event::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
+            let lost = InboxMessage::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
             self.runtime.spawn(Arc::clone(&self).forward_loss(partition, lost));
         }
     }
 
     /// Forwards a loss to the owner of a partition, and tries again while nobody takes it. A partition that waits
     /// here for the brokers may have another owner that this node does not know.
-    async fn forward_loss(self: Arc<Self>, partition: u32, event: Event) {
+    async fn forward_loss(self: Arc<Self>, partition: u32, event: InboxMessage) {
         let mut deadline = Instant::now() + OWNER_WITHIN;
-        let lost = if let Event::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
+        let lost =
+            if let InboxMessage::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
         tracing::debug!(partition, ?lost, "lost delivery forwarded to the owner");
         while Instant::now() < deadline {
             if self.groups.serves(partition) {
@@ -293,17 +293,17 @@ impl RemoteMatching {
     }
 
     /// Sends a loss to the owner of a partition; none where it did not take it.
-    async fn tell(&self, node: &str, partition: u32, event: &Event) -> Option<Bytes> {
+    async fn tell(&self, node: &str, partition: u32, event: &InboxMessage) -> Option<Bytes> {
         match event {
-            Event::Release { input } => {
+            InboxMessage::Release { input } => {
                 let release = Release { partition, input: Some(input.clone()) };
                 self.ask(node, "/node/release", &release, TOLD_WITHIN).await
             }
-            Event::QueryLost { query_id } => {
+            InboxMessage::QueryLost { query_id } => {
                 let lost = Lost { partition, query_id: query_id.clone() };
                 self.ask(node, "/node/lost", &lost, TOLD_WITHIN).await
             }
-            Event::PollsLost { poll_ids, run } => {
+            InboxMessage::PollsLost { poll_ids, run } => {
                 let run = run.as_ref().map(|run| Bytes::copy_from_slice(run.bytes())).unwrap_or_default();
                 let lost = PollsLost { partition, poll_ids: poll_ids.to_vec(), run };
                 self.ask(node, "/node/polls-lost", &lost, TOLD_WITHIN).await
@@ -313,12 +313,12 @@ impl RemoteMatching {
     }
 }
 
-impl Line for RemoteMatching {
+impl NodeLink for RemoteMatching {
     fn far_home(&self, normal: &QueueKey) -> Option<String> {
         self.home_of(normal).filter(|node| *node != self.node.name)
     }
 
-    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> Later<bool> {
+    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> BoxedFuture<bool> {
         let (own, node) = (self.this.upgrade(), node.to_owned());
         Box::pin(async move {
             let Some(matching) = own else { return false };
@@ -333,7 +333,7 @@ impl Line for RemoteMatching {
         })
     }
 
-    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> Later<Claimed> {
+    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> BoxedFuture<ClaimReply> {
         let claimed = match &ready {
             Ready::Task(task) => Some((task.partition, task.run.clone())),
             Ready::Query { .. } => None,
@@ -343,7 +343,7 @@ impl Line for RemoteMatching {
         Box::pin(async move {
             match own {
                 Some(matching) => matching.claim(node, claim, poll_id, claimed).await,
-                None => Claimed::Unanswered,
+                None => ClaimReply::Unanswered,
             }
         })
     }
@@ -363,8 +363,7 @@ impl Line for RemoteMatching {
     }
 
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
-        let Some(matching) = self.this.upgrade() else { return };
-        // The caller may be gone.
+        let Some(matching) = self.this.upgrade() else { return }; // The caller may be gone.
         self.runtime.spawn(async move { reply.send(matching.remote_backlog(queue).await) });
     }
 
@@ -372,11 +371,11 @@ impl Line for RemoteMatching {
         random_id()
     }
 
-    fn rest(&self) -> Later<()> {
+    fn rest(&self) -> BoxedFuture<()> {
         Box::pin(tokio::time::sleep(AGAIN_AFTER))
     }
 
-    fn spawn(&self, task: Later<()>) {
+    fn spawn(&self, task: BoxedFuture<()>) {
         self.runtime.spawn(task);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use everlog_partition::{Event, Failure};
+use everlog_partition::{CallFailure, InboxMessage};
 
 use crate::control_rows::{Assignment, Row};
 use crate::local::RemotePartitions;
@@ -12,17 +12,19 @@ use crate::matching::remote::RemoteMatching;
 pub struct RemoteOwners(pub Weak<RemoteMatching>);
 
 impl RemotePartitions for RemoteOwners {
-    fn bring(&self, partition: u32, event: Event) {
-        let Some(matching) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
+    fn bring(&self, partition: u32, event: InboxMessage) {
+        let Some(matching) = self.0.upgrade() else { return event.refuse(CallFailure::Unavailable) };
         match event {
             // The new owner has offered its tasks again.
-            Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+            InboxMessage::Claim { waiting, .. } | InboxMessage::HandQuery { waiting, .. } => {
                 matching.poll_again(waiting);
             }
-            Event::Release { .. } | Event::QueryLost { .. } | Event::PollsLost { .. } => {
+            InboxMessage::Release { .. }
+            | InboxMessage::QueryLost { .. }
+            | InboxMessage::PollsLost { .. } => {
                 matching.forward_loss_later(partition, event);
             }
-            asked => asked.refuse(Failure::Moved),
+            asked => asked.refuse(CallFailure::Moved),
         }
     }
 

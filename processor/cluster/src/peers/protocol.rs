@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::request::Input;
-use everlog_partition::{KeptBack, Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
+use everlog_engine::request::RequestRecord;
+use everlog_partition::{KeptBack, Offer, Poll, QueueKey, Ready, RunKey, TaskPriority, TaskRef};
 use prost::{Message, Oneof};
 
 /// A queue.
@@ -142,7 +142,7 @@ pub struct Release {
     pub partition: u32,
     /// The request.
     #[prost(message, optional, tag = "2")]
-    pub input: Option<Input>,
+    pub input: Option<RequestRecord>,
 }
 
 /// Polls that have got nothing.
@@ -246,7 +246,7 @@ impl From<Ready> for ReadyWire {
                 offered_by: _,
                 term,
             }) => {
-                let Precedence { level, fairness_key, stride } = precedence;
+                let TaskPriority { level, fairness_key, stride } = precedence;
                 let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
                 let fairness_key = fairness_key.into();
                 let term = term.map(NonZeroU64::get);
@@ -275,7 +275,7 @@ impl ReadyWire {
                 term,
             }) => {
                 let run = RunKey::read(&run)?;
-                let precedence = Precedence::new(level, fairness_key.into(), stride);
+                let precedence = TaskPriority::new(level, fairness_key.into(), stride);
                 Some(Ready::Task(TaskRef {
                     partition,
                     run,
@@ -353,7 +353,7 @@ mod tests {
     fn both() -> [Ready; 2] {
         let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w")
             .run("1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
-        let precedence = Precedence::new(1, "tenant".into(), 20);
+        let precedence = TaskPriority::new(1, "tenant".into(), 20);
         let normal_queue = Some("q".into());
         let (partition, scheduled_event_id, attempt) = (3, 5, 2);
         let (offered_by, term) = (None, NonZeroU64::new(17));

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use everlog_listen::{Call, Lease, Listener, Peer};
-use everlog_partition::{Event, RunKey};
+use everlog_partition::{InboxMessage, RunKey};
 use everlog_temporal::{Body, Forwarded, ReceiptSlot};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -52,10 +52,7 @@ pub async fn serve(listener: Listener, cluster: Arc<Cluster>) {
 }
 
 async fn admit(stream: TcpStream, cluster: Arc<Cluster>, lease: Lease) {
-    tokio::select! {
-        () = introduced(stream, cluster, &lease.connection) => {}
-        () = lease.connection.closed() => {}
-    }
+    tokio::select! { () = introduced(stream, cluster, &lease.connection) => {} () = lease.connection.closed() => {} }
 }
 
 async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer) {
@@ -71,8 +68,7 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
         None => return,
     };
     match known {
-        Ok(stream) => converse(stream, cluster, connection).await,
-        // Other nodes connect to find out whether somebody listens, and close the connection.
+        Ok(stream) => converse(stream, cluster, connection).await, // Other nodes connect to find out whether somebody listens, and close the connection.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             tracing::debug!(from, %error, "peer connection closed before the TLS handshake");
         }
@@ -92,8 +88,7 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
-    let node = Arc::clone(&cluster.node);
-    // A node's connection is never closed to make room, because it always counts as busy.
+    let node = Arc::clone(&cluster.node); // A node's connection is never closed to make room, because it always counts as busy.
     let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
     let connection = Arc::clone(connection);
@@ -115,15 +110,7 @@ where
             std::future::pending::<()>().await;
         }
     };
-    tokio::select! {
-        ended = conversation.as_mut() => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "peer connection ended");
-            }
-        }
-        () = stranger => tracing::info!("peer connection closed: no trusted request came in time"),
-        () = node.until_ended() => {}
-    }
+    tokio::select! { ended = conversation.as_mut() => { if let Err(error) = ended { tracing::debug!(%error, "peer connection ended"); } } () = stranger => tracing::info!("peer connection closed: no trusted request came in time"), () = node.until_ended() => {} }
 }
 
 async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Response<Body> {
@@ -218,25 +205,25 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             let Ok(Release { partition, input: Some(input) }) = Release::decode(body) else {
                 return unreadable();
             };
-            told(cluster, partition, Event::Release { input })
+            told(cluster, partition, InboxMessage::Release { input })
         }
         "polls-lost" => {
             let Ok(PollsLost { partition, poll_ids, run }) = PollsLost::decode(body) else {
                 return unreadable();
             };
             let run = RunKey::read(&run);
-            told(cluster, partition, Event::PollsLost { poll_ids: poll_ids.into(), run })
+            told(cluster, partition, InboxMessage::PollsLost { poll_ids: poll_ids.into(), run })
         }
         "lost" => {
             let Ok(Lost { partition, query_id }) = Lost::decode(body) else { return unreadable() };
-            told(cluster, partition, Event::QueryLost { query_id })
+            told(cluster, partition, InboxMessage::QueryLost { query_id })
         }
         _unknown => plain(StatusCode::NOT_FOUND, Bytes::new()),
     }
 }
 
 /// Sends an event to a partition that serves here.
-fn told(cluster: &Cluster, partition: u32, event: Event) -> Response<Body> {
+fn told(cluster: &Cluster, partition: u32, event: InboxMessage) -> Response<Body> {
     let is_here = cluster.matching.deliver(partition, event);
     plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())
 }

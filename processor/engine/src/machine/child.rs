@@ -25,7 +25,7 @@ use crate::machine::worker_versioning;
 use crate::machine::worker_versioning::Versioning;
 use crate::machine::workflow_task_completed::{TaskFailure, extras};
 use crate::machine::{command_validation, memo_and_search_attributes};
-use crate::request::{Input, Order, Sender};
+use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
 use crate::time::{Duration, span_ms};
 
@@ -368,13 +368,13 @@ impl Child {
         Some(Execution { workflow_id: self.workflow_id.clone(), run_id: run_id.into() })
     }
 
-    pub(crate) fn letter(&self, parent: &Run, order: Order) -> Input {
-        Input {
+    pub(crate) fn letter(&self, parent: &Run, order: Request) -> RequestRecord {
+        RequestRecord {
             namespace_id: self.namespace_id.clone(),
             workflow_id: self.workflow_id.clone(),
             run_id: String::new(),
             sender: Some(Sender { child_only: true, ..Sender::of(parent, 0) }),
-            order: Some(order),
+            request: Some(order),
         }
     }
 }
@@ -413,8 +413,14 @@ pub(crate) fn start(
         parent.initiated_event_id = initiated_event_id;
     }
     begin.request_id = draft.stamp.id(REQUEST_IDS + u32::try_from(initiated_event_id).unwrap_or_default());
-    let order = Some(Order::Start(Box::new(begin)));
-    draft.send(Input { namespace_id, workflow_id, run_id: String::new(), sender: Some(sender), order });
+    let order = Some(Request::Start(Box::new(begin)));
+    draft.send(RequestRecord {
+        namespace_id,
+        workflow_id,
+        run_id: String::new(),
+        sender: Some(sender),
+        request: order,
+    });
     Ok(())
 }
 

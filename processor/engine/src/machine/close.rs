@@ -12,7 +12,7 @@ use crate::api_types::{
     Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType,
 };
 use crate::command::Command;
-use crate::copy_on_write::Part;
+use crate::copy_on_write::CopyOnWrite;
 use crate::draft::{Draft, Extras, Step, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::workflow_task_completed::{TaskFailure, extras};
@@ -326,9 +326,9 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.head.close_ms = event.event_time.map_or(0, Timestamp::to_ms);
     run.head.task = None;
     run.head.backoff_until_ms = 0;
-    run.activities = Part::default();
-    run.timers = Part::default();
-    run.buffered = Part::default();
+    run.activities = CopyOnWrite::default();
+    run.timers = CopyOnWrite::default();
+    run.buffered = CopyOnWrite::default();
     run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
     let externals: i64 = run.externals.values().map(|external| bytes(external.as_ref())).sum();

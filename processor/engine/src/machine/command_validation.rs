@@ -3,14 +3,14 @@
 use bytes::Bytes;
 
 use crate::api_types::{RetryPolicy, TaskFailedCause as Cause, TaskQueue};
-use crate::command::Order;
+use crate::command::CommandAttributes;
 use crate::cron;
 use crate::draft::Draft;
 use crate::machine::activity::Schedule;
 use crate::machine::child::Start as StartChild;
 use crate::machine::close::{ContinueAsNew, within_size};
 use crate::machine::memo_and_search_attributes;
-use crate::machine::workflow_task_completed::{Fault, Finding, TaskFailure};
+use crate::machine::workflow_task_completed::{Fault, TaskFailure, ValidationFailure};
 use crate::payload::check_priority;
 use crate::retry;
 use crate::time::{Duration, span_ms};
@@ -147,14 +147,19 @@ fn check_number(draft: &Draft<'_>, given: Option<&Bytes>) -> Result<(), String> 
 }
 
 /// A command that does not fit what is there, as whoever brought it has found.
-pub(crate) fn unfit(draft: &Draft<'_>, said: &Order, found: &Finding, namespace: &str) -> TaskFailure {
+pub(crate) fn unfit(
+    draft: &Draft<'_>,
+    said: &CommandAttributes,
+    found: &ValidationFailure,
+    namespace: &str,
+) -> TaskFailure {
     match (Fault::try_from(found.fault), said) {
         (Ok(Fault::Namespace), _) => TaskFailure::unknown_namespace(&found.reason),
         // What else is wrong with them is told first.
-        (Ok(Fault::Values), Order::StartChild(order)) => of_child(draft, order, namespace)
+        (Ok(Fault::Values), CommandAttributes::StartChild(order)) => of_child(draft, order, namespace)
             .err()
             .unwrap_or_else(|| unfit_attributes(CHILD, &found.reason, &child_named(order, namespace))),
-        (Ok(Fault::Values), Order::ContinueAsNew(order)) => {
+        (Ok(Fault::Values), CommandAttributes::ContinueAsNew(order)) => {
             let whose = Next::of(draft, order).named();
             let unfit = || unfit_attributes(CONTINUATION, &found.reason, &whose);
             of_next(draft, order).err().unwrap_or_else(unfit)

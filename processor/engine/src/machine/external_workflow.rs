@@ -16,7 +16,7 @@ use crate::machine::close::within_size;
 use crate::machine::workflow_task_completed::{TaskFailure, extras};
 use crate::machine::{cancel, command_validation, signal, workflow_task};
 use crate::outcome::{Rejection, Reply};
-use crate::request::{Input, Order, Sender};
+use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
 
 /// Who signals and cancels for a workflow.
@@ -296,7 +296,7 @@ pub(crate) fn send_signal(
         request_id: String::new(),
         links: Vec::new(),
     };
-    letter(draft, event_id, namespace_id, execution, order.child_workflow_only, Order::Signal(signal));
+    letter(draft, event_id, namespace_id, execution, order.child_workflow_only, Request::Signal(signal));
     Ok(())
 }
 
@@ -350,7 +350,7 @@ pub(crate) fn send_cancel(
         first_run_id: String::new(),
         links: Vec::new(),
     };
-    letter(draft, event_id, namespace_id, &execution, order.child_workflow_only, Order::Cancel(request));
+    letter(draft, event_id, namespace_id, &execution, order.child_workflow_only, Request::Cancel(request));
     Ok(())
 }
 
@@ -391,20 +391,20 @@ fn letter(
     namespace_id: String,
     to: &Execution,
     child_only: bool,
-    order: Order,
+    order: Request,
 ) {
     let sender = Sender { child_only, ..Sender::of(&draft.run, initiated_event_id) };
-    draft.send(Input {
+    draft.send(RequestRecord {
         namespace_id,
         workflow_id: to.workflow_id.clone(),
         run_id: to.run_id.clone(),
         sender: Some(sender),
-        order: Some(order),
+        request: Some(order),
     });
 }
 
 /// What a sender hears of its signal or request.
-pub(crate) fn answer(sender: &Sender, cancels: bool, reply: &Reply) -> Input {
+pub(crate) fn answer(sender: &Sender, cancels: bool, reply: &Reply) -> RequestRecord {
     let cause = match reply {
         Reply::Rejected(Rejection::InvalidArgument(_)) if !cancels => FailedCause::SignalCountLimitExceeded,
         Reply::Rejected(Rejection::NamespaceDeleted(_)) => FailedCause::NamespaceNotFound,
@@ -412,7 +412,7 @@ pub(crate) fn answer(sender: &Sender, cancels: bool, reply: &Reply) -> Input {
         _reached => FailedCause::Unspecified,
     };
     let initiated_event_id = sender.initiated_event_id;
-    sender.answer(Order::ExternalAnswered(Answered { initiated_event_id, cause: cause.into() }))
+    sender.answer(Request::ExternalAnswered(Answered { initiated_event_id, cause: cause.into() }))
 }
 
 /// The other has answered.

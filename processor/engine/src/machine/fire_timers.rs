@@ -10,7 +10,7 @@ use crate::machine::{activity_attempt, close, workflow_task, workflow_task_start
 
 /// Order: look at the run's deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Wake {}
+pub struct FireTimers {}
 
 enum Due {
     Activity(Arc<Activity>),

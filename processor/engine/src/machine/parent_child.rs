@@ -16,7 +16,7 @@ use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Sta
 use crate::machine::close::Terminate;
 use crate::machine::{cancel, workflow_task};
 use crate::outcome::{Rejection, Reply};
-use crate::request::{Input, Order, Sender};
+use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
 
 /// Letter to the parent: the child is there, or cannot be.
@@ -61,7 +61,7 @@ pub struct Closed {
 }
 
 /// What a parent hears of the start that it asked for.
-pub(crate) fn answer_to_start(sender: &Sender, reply: &Reply) -> Input {
+pub(crate) fn answer_to_start(sender: &Sender, reply: &Reply) -> RequestRecord {
     let (run_id, cause) = match reply {
         Reply::Started(started) if started.started => (started.run_id.clone(), FailedCause::Unspecified),
         Reply::Rejected(Rejection::NotFound(_) | Rejection::NamespaceDeleted(_)) => {
@@ -70,7 +70,7 @@ pub(crate) fn answer_to_start(sender: &Sender, reply: &Reply) -> Input {
         _taken => (String::new(), FailedCause::WorkflowAlreadyExists),
     };
     let initiated_event_id = sender.initiated_event_id;
-    sender.answer(Order::ChildOpened(Opened { initiated_event_id, run_id, cause: cause.into() }))
+    sender.answer(Request::ChildOpened(Opened { initiated_event_id, run_id, cause: cause.into() }))
 }
 
 /// The child is there, or cannot be.
@@ -98,17 +98,17 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
             header: child.header.clone(),
             namespace_id: child.namespace_id.clone(),
         });
-        draft.send(child.letter(&draft.run, Order::BeginChild(Begin {})));
+        draft.send(child.letter(&draft.run, Request::BeginChild(Begin {})));
     }
     workflow_task::settle(draft);
 }
 
 /// A parent that has closed hears that the child is there: one that is abandoned begins all the same, and so does every
 /// child of a parent that a reset has replaced.
-pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<Input> {
+pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<RequestRecord> {
     let child = run.children.get(&order.initiated_event_id)?;
     let is_left = run.head.is_replaced || child.close_policy == i32::from(ClosePolicy::Abandon);
-    (is_left && !order.run_id.is_empty()).then(|| child.letter(run, Order::BeginChild(Begin {})))
+    (is_left && !order.run_id.is_empty()).then(|| child.letter(run, Request::BeginChild(Begin {})))
 }
 
 /// The parent knows of this run: its first workflow task comes, unless something else has brought it already.
@@ -162,7 +162,7 @@ fn closing(child: &Child, order: &Closed) -> Attributes {
 
 /// What a run that has just closed has to tell: its children what becomes of them, its parent how it ended if no other
 /// run follows. One that a reset has replaced says nothing.
-pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
+pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<RequestRecord> {
     if run.head.is_replaced {
         return Vec::new();
     }
@@ -186,7 +186,7 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
             retry_state,
             workflow_type: run.start.workflow_type.clone(),
         };
-        letters.push(parent.sender().answer(Order::ChildClosed(closed)));
+        letters.push(parent.sender().answer(Request::ChildClosed(closed)));
     }
     letters
 }
@@ -204,17 +204,17 @@ fn is_own_will(last: &HistoryEvent) -> bool {
     )
 }
 
-fn last_word(run: &Run, child: &Child) -> Option<Input> {
+fn last_word(run: &Run, child: &Child) -> Option<RequestRecord> {
     // Another one may have its id by now.
     let (identity, first_run_id) = ("history-service".to_owned(), child.run_id.clone());
     let order = match ClosePolicy::try_from(child.close_policy).unwrap_or(ClosePolicy::Terminate) {
         ClosePolicy::Abandon => return None,
         ClosePolicy::Terminate | ClosePolicy::Unspecified => {
             let reason = "by parent close policy".to_owned();
-            Order::Terminate(Terminate { reason, identity, first_run_id, ..Terminate::default() })
+            Request::Terminate(Terminate { reason, identity, first_run_id, ..Terminate::default() })
         }
         ClosePolicy::RequestCancel => {
-            Order::Cancel(cancel::Request { identity, first_run_id, ..cancel::Request::default() })
+            Request::Cancel(cancel::Request { identity, first_run_id, ..cancel::Request::default() })
         }
     };
     Some(child.letter(run, order))

@@ -36,7 +36,7 @@ use crate::machine::workflow_task;
 use crate::machine::workflow_task::{Failed, Task};
 use crate::machine::{close, external_workflow, parent_child, update};
 use crate::outcome::{Outcome, Rejection, Reply};
-use crate::request::{Input, Order};
+use crate::request::{Request, RequestRecord};
 use crate::run::{Current, Run, Start};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -73,14 +73,14 @@ pub struct Reset {
 
 /// What has been written of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct HistoryBatches {
     /// The run.
     pub run_id: String,
     /// Its events, batch by batch; of a run that continues the addressed one, as far as [`is_kept`] wants them.
     pub batches: Vec<History>,
 }
 
-impl Past {
+impl HistoryBatches {
     fn events(&self) -> impl Iterator<Item = &HistoryEvent> {
         self.batches.iter().flat_map(|batch| &batch.events)
     }
@@ -118,7 +118,7 @@ pub fn continued_by(last: &HistoryEvent) -> Option<&str> {
 
 /// An answer that came when the run had closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Late {
+pub enum LateAnswer {
     /// To the start of a child.
     Child(Opened),
     /// To a signal or a request.
@@ -127,7 +127,7 @@ pub enum Late {
 
 /// What a reset has made of a run.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Made {
+pub struct ResetRun {
     /// The run that it has made.
     #[prost(string, tag = "1")]
     pub run_id: String,
@@ -140,38 +140,38 @@ pub struct Made {
 /// runs that resets have made already, if they wait for it as well.
 pub(crate) fn come_late(
     run: &Run,
-    input: &Input,
-    order: &Order,
+    input: &RequestRecord,
+    order: &Request,
     stamp: &Stamp,
     settings: &Settings,
 ) -> Option<Outcome> {
-    if !matches!(order, Order::ChildOpened(_) | Order::ExternalAnswered(_) | Order::ChildClosed(_)) {
+    if !matches!(order, Request::ChildOpened(_) | Request::ExternalAnswered(_) | Request::ChildClosed(_)) {
         return None;
     }
     let mut draft = Draft::new(run.clone(), stamp, settings);
     keep_late(&mut draft, input, order);
     let step = draft.finish();
     match step.changes.is_empty() {
-        true => Some(Outcome { letters: step.letters, ..Outcome::answer(Reply::Done) }),
+        true => Some(Outcome { messages: step.letters, ..Outcome::answer(Reply::Done) }),
         false => Some(Outcome { steps: vec![step], ..Outcome::answer(Reply::Done) }),
     }
 }
 
 /// The same in a step of its own, or in the one that closes the run instead of taking what came.
-pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &Input, order: &Order) {
+pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &RequestRecord, order: &Request) {
     let run = &draft.run;
     let (initiated_event_id, late) = match order {
-        Order::ChildOpened(answer) => {
+        Request::ChildOpened(answer) => {
             let waits = |child: &Arc<Child>| child.run_id.is_empty() && child.late.is_none();
             let is_new = run.children.get(&answer.initiated_event_id).is_some_and(waits);
-            (answer.initiated_event_id, is_new.then(|| Late::Child(answer.clone())))
+            (answer.initiated_event_id, is_new.then(|| LateAnswer::Child(answer.clone())))
         }
-        Order::ExternalAnswered(answer) => {
+        Request::ExternalAnswered(answer) => {
             let waits = |external: &Arc<External>| external.late.is_none();
             let is_new = run.externals.get(&answer.initiated_event_id).is_some_and(waits);
-            (answer.initiated_event_id, is_new.then_some(Late::External(*answer)))
+            (answer.initiated_event_id, is_new.then_some(LateAnswer::External(*answer)))
         }
-        Order::ChildClosed(answer) => (answer.initiated_event_id, None),
+        Request::ChildClosed(answer) => (answer.initiated_event_id, None),
         _other => return,
     };
     let head = &run.head;
@@ -179,8 +179,8 @@ pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &Input, order: &Order) {
     let made = head.former_resets.iter().map(|made| (&made.run_id, made.event_id)).chain(last);
     let shared = made.filter(|(_, event_id)| initiated_event_id < *event_id);
     let mut letters: Vec<_> =
-        shared.map(|(run_id, _)| Input { run_id: run_id.clone(), ..input.clone() }).collect();
-    if let (Order::ChildOpened(answer), true) = (order, letters.is_empty()) {
+        shared.map(|(run_id, _)| RequestRecord { run_id: run_id.clone(), ..input.clone() }).collect();
+    if let (Request::ChildOpened(answer), true) = (order, letters.is_empty()) {
         letters.extend(parent_child::begin_abandoned(run, answer));
     }
     if let Some(late) = late {
@@ -196,7 +196,7 @@ pub(crate) fn apply_reset_to(run: &mut Run, run_id: &str, event_id: i64) {
     let former_id = std::mem::replace(&mut head.reset_run_id, run_id.to_owned());
     let former_event_id = std::mem::replace(&mut head.reset_event_id, event_id);
     if waits && !former_id.is_empty() {
-        head.former_resets.push(Made { run_id: former_id, event_id: former_event_id });
+        head.former_resets.push(ResetRun { run_id: former_id, event_id: former_event_id });
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_
 }
 
 /// The base's events, if a reset can begin with them.
-fn check<'a>(base: &Run, view: &'a View, order: &Reset) -> Result<&'a Past, Rejection> {
+fn check<'a>(base: &Run, view: &'a View, order: &Reset) -> Result<&'a HistoryBatches, Rejection> {
     let invalid = |reason: &str| Err(Rejection::InvalidArgument(reason.into()));
     if order.finish_event_id <= 1 || order.finish_event_id >= base.head.next_event_id {
         return invalid("Workflow task finish ID must be > 1 && <= workflow last event ID.");
@@ -264,7 +264,7 @@ fn check<'a>(base: &Run, view: &'a View, order: &Reset) -> Result<&'a Past, Reje
 fn begin<'a>(
     base: &Run,
     current: &Run,
-    past: &Past,
+    past: &HistoryBatches,
     order: &Reset,
     place: Place<'a>,
 ) -> Result<Draft<'a>, Rejection> {
@@ -344,7 +344,7 @@ fn start_again(base: &Run, current: &Run, order: &Reset, place: Place<'_>) -> St
 }
 
 /// What a worker has begun there is no more; what waits for one waits anew.
-fn settle_activities(fresh: &mut Draft<'_>, past: &Past, order: &Reset) {
+fn settle_activities(fresh: &mut Draft<'_>, past: &HistoryBatches, order: &Reset) {
     let now_ms = fresh.now_ms();
     let open: Vec<Arc<Activity>> = fresh.run.activities.values().cloned().collect();
     for open in open {

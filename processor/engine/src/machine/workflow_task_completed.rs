@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::api_types::{TaskFailedCause as Cause, VersioningBehavior};
-use crate::command::{Command, Order};
+use crate::command::{Command, CommandAttributes};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::update;
@@ -75,7 +75,7 @@ pub struct Complete {
     /// What is wrong with commands by what is no part of the state: which search attributes the namespace has, and which
     /// other namespaces there are. Whoever brings the completion has looked.
     #[prost(message, repeated, tag = "14")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ValidationFailure>,
     /// How the run goes by versions of its workers.
     #[prost(enumeration = "VersioningBehavior", tag = "15")]
     pub versioning_behavior: i32,
@@ -92,7 +92,7 @@ pub struct Complete {
 
 /// A command that does not fit what is there.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Finding {
+pub struct ValidationFailure {
     /// Its place among the commands, from 0.
     #[prost(uint32, tag = "1")]
     pub command: u32,
@@ -361,7 +361,7 @@ fn execute_all(
             return Err(command_validation::unfit(draft, said, found, &order.namespace));
         }
         match said {
-            Order::ProtocolMessage(refer) => messages.take(draft, refer)?,
+            CommandAttributes::ProtocolMessage(refer) => messages.take(draft, refer)?,
             said => execute(draft, command, said, completed, order, &mut effects)?,
         }
     }
@@ -372,7 +372,7 @@ fn execute_all(
 fn execute(
     draft: &mut Draft<'_>,
     command: &Command,
-    said: &Order,
+    said: &CommandAttributes,
     completed: i64,
     from: &Complete,
     effects: &mut Effects,
@@ -380,55 +380,55 @@ fn execute(
     let (identity, namespace) = (&from.identity, &from.namespace);
     let later = |cause, what: &str| Err(TaskFailure::new(cause, &format!("{what} are not supported yet.")));
     match said {
-        Order::ScheduleActivity(order) => {
+        CommandAttributes::ScheduleActivity(order) => {
             let scheduled_event_id = activity::schedule(draft, command, order, completed)?;
             if order.request_eager_execution && order.runs_on(&draft.run.start.task_queue) {
                 effects.eager.push(scheduled_event_id);
             }
             Ok(())
         }
-        Order::RequestCancelActivity(order) => {
+        CommandAttributes::RequestCancelActivity(order) => {
             let is_closed = activity::request_cancel(draft, command, order, completed, identity)?;
             effects.held += usize::from(is_closed);
             Ok(())
         }
-        Order::StartTimer(order) => timer::start(draft, command, order, completed),
-        Order::CancelTimer(order) => timer::cancel(draft, command, order, completed, identity),
-        Order::RecordMarker(order) => marker::record(draft, command, order, completed),
-        Order::UpsertSearchAttributes(order) => {
+        CommandAttributes::StartTimer(order) => timer::start(draft, command, order, completed),
+        CommandAttributes::CancelTimer(order) => timer::cancel(draft, command, order, completed, identity),
+        CommandAttributes::RecordMarker(order) => marker::record(draft, command, order, completed),
+        CommandAttributes::UpsertSearchAttributes(order) => {
             memo_and_search_attributes::upsert_search_attributes(draft, command, order, completed)
         }
-        Order::ModifyProperties(order) => {
+        CommandAttributes::ModifyProperties(order) => {
             memo_and_search_attributes::modify(draft, command, order, completed)
         }
-        Order::CompleteWorkflow(order) => {
+        CommandAttributes::CompleteWorkflow(order) => {
             effects.successor = close::complete(draft, command, order, completed)?;
             Ok(())
         }
-        Order::FailWorkflow(order) => {
+        CommandAttributes::FailWorkflow(order) => {
             effects.successor = close::fail(draft, command, order, completed)?;
             Ok(())
         }
-        Order::CancelWorkflow(order) => {
+        CommandAttributes::CancelWorkflow(order) => {
             close::cancel(draft, command, order, completed);
             Ok(())
         }
-        Order::ContinueAsNew(order) => {
+        CommandAttributes::ContinueAsNew(order) => {
             effects.successor = continuation::continue_as_new(draft, command, order, completed)?;
             Ok(())
         }
-        Order::StartChild(order) => child::start(draft, command, order, completed, namespace),
-        Order::RequestCancelExternal(order) => {
+        CommandAttributes::StartChild(order) => child::start(draft, command, order, completed, namespace),
+        CommandAttributes::RequestCancelExternal(order) => {
             external_workflow::send_cancel(draft, command, order, completed, namespace)
         }
-        Order::SignalExternal(order) => {
+        CommandAttributes::SignalExternal(order) => {
             external_workflow::send_signal(draft, command, order, completed, namespace)
         }
-        Order::ProtocolMessage(_) => Ok(()),
-        Order::ScheduleNexusOperation(_) => {
+        CommandAttributes::ProtocolMessage(_) => Ok(()),
+        CommandAttributes::ScheduleNexusOperation(_) => {
             later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations")
         }
-        Order::RequestCancelNexusOperation(_) => {
+        CommandAttributes::RequestCancelNexusOperation(_) => {
             later(Cause::BadRequestCancelNexusOperationAttributes, "Nexus operations")
         }
     }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use everlog_cluster::RemotePartitions;
 use everlog_log::{Log, Outage};
-use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
+use everlog_partition::{
+    CallFailure, Config, Dispatcher, Error, InboxMessage, Partition, PreviousOwner, Stats, Waiting,
+};
 use everlog_store::{CommittedRows, Store};
 
 use crate::error_policy::{ErrorPolicy, LossScope};
@@ -71,7 +73,7 @@ impl OwnershipContext {
         let level = self.elsewhere.get().map_or(self.partition.level, |elsewhere| elsewhere.level());
         let config = Config { instance: instance.into(), level, ..self.partition.clone() };
         let senders = Arc::clone(&self.senders);
-        let send: everlog_partition::Send =
+        let send: everlog_partition::PartitionSender =
             Arc::new(move |to, event| senders.send(to, event.is_report().then_some(incarnation), event));
         let store = Store::new(self.backend.rows(id)?);
         let dispatcher = Arc::clone(&self.dispatcher);
@@ -79,7 +81,7 @@ impl OwnershipContext {
         let partition = match applied {
             None => Partition::recover(id, log, store, dispatcher, send, config, stats)?,
             Some(applied) => {
-                let former = Former { process: self.start.to_vec().into(), applied };
+                let former = PreviousOwner { process: self.start.to_vec().into(), applied };
                 Partition::resume(&former, id, log, store, dispatcher, send, config, stats)?
             }
         };
@@ -112,7 +114,8 @@ impl OwnershipContext {
     /// A poll waits on that was to get something of a partition which is not at work.
     fn poll_again(&self, waiting: Waiting) {
         let senders = Arc::clone(&self.senders);
-        let send: everlog_partition::Send = Arc::new(move |to, event| senders.send(to, None, event));
+        let send: everlog_partition::PartitionSender =
+            Arc::new(move |to, event| senders.send(to, None, event));
         self.dispatcher.poll_again(waiting, &send);
     }
 
@@ -208,7 +211,7 @@ impl PartitionSlot {
     }
 
     /// Its present life ends. Returns what has to reach whoever has it next.
-    fn abandon(&mut self) -> Vec<Event> {
+    fn abandon(&mut self) -> Vec<InboxMessage> {
         match std::mem::replace(&mut self.state, State::Failed) {
             State::Active(partition, _) | State::Leaving(partition, ..) => {
                 self.applied = Some(partition.applied());
@@ -281,7 +284,7 @@ impl PartitionSet {
         let slot = &mut self.slots[index];
         match std::mem::replace(&mut slot.state, State::Absent) {
             State::Active(mut partition, incarnation) => {
-                partition.hurry();
+                partition.commit_soon();
                 slot.left.push(left);
                 slot.state = State::Leaving(partition, incarnation, Instant::now() + LEAVE_WITHIN);
             }
@@ -341,12 +344,15 @@ impl PartitionSet {
 
     /// Brings an event to its partition. A report for an earlier life of it reaches nobody; what is for a partition that
     /// is not here goes where it is, and of one that is about to be here whoever waits is told so at once.
-    pub fn handle(&mut self, id: u32, incarnation: Option<u64>, event: Event, now_ms: i64) {
+    pub fn handle(&mut self, id: u32, incarnation: Option<u64>, event: InboxMessage, now_ms: i64) {
         let Some(index) = self.index(id) else { return };
         let is_asked_for = !event.is_report()
             && !matches!(
                 event,
-                Event::Nudge | Event::Release { .. } | Event::LettersTaken { .. } | Event::LettersLost { .. }
+                InboxMessage::Nudge
+                    | InboxMessage::Release { .. }
+                    | InboxMessage::MessagesTaken { .. }
+                    | InboxMessage::MessagesLost { .. }
             );
         let slot = &mut self.slots[index];
         match &mut slot.state {
@@ -370,13 +376,12 @@ impl PartitionSet {
                 Some(_) | None => {}
             },
             State::Recovering | State::BackingOff(_) | State::Failed => match event {
-                Event::Release { .. } | Event::PollsLost { .. } => self.pass_on(id, [event]),
-                // Its next life offers its tasks again.
-                Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                InboxMessage::Release { .. } | InboxMessage::PollsLost { .. } => self.pass_on(id, [event]), // Its next life offers its tasks again.
+                InboxMessage::Claim { waiting, .. } | InboxMessage::HandQuery { waiting, .. } => {
                     self.context.poll_again(waiting);
                 }
                 _asked if matches!(slot.state, State::Failed) => {}
-                event if matches!(slot.state, State::Recovering) => event.refuse(Failure::Moved),
+                event if matches!(slot.state, State::Recovering) => event.refuse(CallFailure::Moved),
                 _unanswered => {}
             },
         }
@@ -422,8 +427,7 @@ impl PartitionSet {
                     }
                 },
                 State::BackingOff(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    // The thread lives, though the partition does not.
+                    let left = until.saturating_duration_since(Instant::now()); // The thread lives, though the partition does not.
                     slot.stats.turns.fetch_add(1, Ordering::Relaxed);
                     if left.is_zero() && may_take_over {
                         self.begin(index);
@@ -451,7 +455,7 @@ impl PartitionSet {
     pub fn hurry(&mut self) {
         for slot in &mut self.slots {
             if let Some((partition, _)) = slot.partition() {
-                partition.hurry();
+                partition.commit_soon();
             }
         }
     }
@@ -465,7 +469,7 @@ impl PartitionSet {
     }
 
     /// Tells whoever serves the partition next, here or elsewhere, what has reached nobody.
-    fn pass_on(&self, id: u32, lost: impl IntoIterator<Item = Event>) {
+    fn pass_on(&self, id: u32, lost: impl IntoIterator<Item = InboxMessage>) {
         if let Some(elsewhere) = self.context.elsewhere.get() {
             lost.into_iter().for_each(|event| elsewhere.bring(id, event));
         }
@@ -511,14 +515,10 @@ impl PartitionSet {
             }
             ErrorPolicy::Retry => {
                 if let Some(lasts) = slot.outage.fails(Instant::now()) {
-                    tracing::warn!(
-                        partition = slot.id, %error, for_s = lasts.as_secs(),
-                        "the partition is taken over again in a while"
-                    );
+                    tracing::warn!( partition = slot.id, %error, for_s = lasts.as_secs(), "the partition is taken over again in a while" );
                 }
                 slot.state = State::BackingOff(Instant::now() + slot.pause);
-                slot.pause = (slot.pause * 2).min(PAUSE_MAX);
-                // Where it broke off a restore its rows are unfinished, and new ones come again.
+                slot.pause = (slot.pause * 2).min(PAUSE_MAX); // Where it broke off a restore its rows are unfinished, and new ones come again.
                 slot.spoiled = false;
                 true
             }
@@ -529,14 +529,12 @@ impl PartitionSet {
     fn give_up(&mut self, index: usize, error: Error) {
         let end = LossScope::of(&error, self.context.backend.is_remote());
         let slot = &mut self.slots[index];
-        slot.state = State::Failed;
-        // One that is closed is tried again, and its rows are not to blame.
+        slot.state = State::Failed; // One that is closed is tried again, and its rows are not to blame.
         slot.spoiled = end == LossScope::Closed;
         slot.stats.closed.store(u64::from(end == LossScope::Closed), Ordering::Relaxed);
         (self.failed)(slot.id, end, &error);
         slot.left.clear();
-        let mut waiting = slot.taken.drain(..);
-        // The first one hears why; the others that it is not.
+        let mut waiting = slot.taken.drain(..); // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {
             let _ = taken.send(Err((slot.id, end, error)));
         }

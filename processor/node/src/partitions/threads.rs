@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use everlog_cluster::{LocalPartitions, RemotePartitions};
 use everlog_log::clock::now_ms;
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
+use everlog_partition::{Admission, Config, Dispatcher, Error, InboxMessage, QueueLimits, Router, Stats};
 
 use crate::clock::Clock;
 use crate::error_policy::LossScope;
@@ -57,7 +57,7 @@ pub struct Running {
 
 enum Message {
     /// To a partition; a report is for one life of it alone.
-    Event(u32, Option<u64>, Box<Event>),
+    Deliver(u32, Option<u64>, Box<InboxMessage>),
     /// A partition is to be taken over.
     Take(u32, TakeReply),
     /// A partition is to be let go of; the sender is dropped when it is gone.
@@ -72,8 +72,8 @@ pub struct PartitionSenders(Vec<Sender<Message>>);
 
 impl PartitionSenders {
     /// Brings an event to the owner of a partition; false where it is gone.
-    pub fn send(&self, partition: u32, incarnation: Option<u64>, event: Event) -> bool {
-        self.post(partition, Message::Event(partition, incarnation, Box::new(event)))
+    pub fn send(&self, partition: u32, incarnation: Option<u64>, event: InboxMessage) -> bool {
+        self.post(partition, Message::Deliver(partition, incarnation, Box::new(event)))
     }
 
     /// A partition comes from its recovery.
@@ -102,7 +102,7 @@ pub fn start(
     let threads = options.threads.clamp(1, partitions as usize);
     let (inboxes, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
     let senders = Arc::new(PartitionSenders(inboxes));
-    let send: everlog_partition::Send = {
+    let send: everlog_partition::PartitionSender = {
         let senders = Arc::clone(&senders);
         Arc::new(move |partition, event| senders.send(partition, None, event))
     };
@@ -251,7 +251,7 @@ impl Running {
     }
 
     /// The way to the partitions.
-    pub fn post(&self) -> everlog_partition::Send {
+    pub fn post(&self) -> everlog_partition::PartitionSender {
         let senders = Arc::clone(&self.context.senders);
         Arc::new(move |partition, event| senders.send(partition, None, event))
     }
@@ -325,7 +325,9 @@ fn drive(mut set: PartitionSet, inbox: &Receiver<Message>) {
         };
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
-                Message::Event(id, incarnation, event) => set.handle(id, incarnation, *event, clock.now_ms()),
+                Message::Deliver(id, incarnation, event) => {
+                    set.handle(id, incarnation, *event, clock.now_ms())
+                }
                 Message::Take(id, taken) => set.take(id, taken),
                 Message::Leave(id, left) => set.leave(id, left),
                 Message::Arrived(id, recovered) => set.arrived(id, *recovered),

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use everlog_ingress::Taken;
 use everlog_log::consumer::Fetched;
-use everlog_partition::Failure;
+use everlog_partition::CallFailure;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -92,7 +92,7 @@ fn record(body: &[u8]) -> Result<Fetched, String> {
     Ok(Fetched { key: Some(key.into()), value: Some(value), headers, ..Fetched::default() })
 }
 
-fn told(taken: Result<Taken, Failure>) -> Response {
+fn told(taken: Result<Taken, CallFailure>) -> Response {
     match taken {
         Ok(Taken { partition, offset, refused: None }) => {
             Json(json!({"partition": partition, "offset": offset})).into_response()
@@ -101,12 +101,12 @@ fn told(taken: Result<Taken, Failure>) -> Response {
             let told = json!({"partition": partition, "offset": offset, "code": code, "reason": reason});
             (StatusCode::UNPROCESSABLE_ENTITY, Json(told)).into_response()
         }
-        Err(Failure::Busy) => busy("too much is waiting already; nothing was taken"),
+        Err(CallFailure::Busy) => busy("too much is waiting already; nothing was taken"),
         // Polls alone are told so.
-        Err(Failure::NamespaceCrowded { .. } | Failure::Crowded { .. }) => busy("nothing was taken"),
-        Err(Failure::Full) => busy("the disk is full; nothing was taken"),
-        Err(Failure::Moved) => busy("another node serves the partition; nothing was taken"),
-        Err(Failure::Unavailable | Failure::Internal) => refusal(
+        Err(CallFailure::NamespaceCrowded { .. } | CallFailure::Crowded { .. }) => busy("nothing was taken"),
+        Err(CallFailure::Full) => busy("the disk is full; nothing was taken"),
+        Err(CallFailure::Moved) => busy("another node serves the partition; nothing was taken"),
+        Err(CallFailure::Unavailable | CallFailure::Internal) => refusal(
             StatusCode::GATEWAY_TIMEOUT,
             "nobody knows whether it was taken; with a command-id it counts once",
         ),

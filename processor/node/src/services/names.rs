@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_avro::PublicTopic;
 use everlog_avro::command::Token;
-use everlog_partition::Public;
+use everlog_partition::NameResolver;
 use everlog_registry::Ids;
 use everlog_temporal::{Namespaces, TokenSigner};
 
@@ -20,7 +20,7 @@ pub struct Names {
     pub ids: Ids,
 }
 
-impl Public for Names {
+impl NameResolver for Names {
     fn namespace(&self, id: &str) -> Option<Arc<str>> {
         self.namespaces.name(id)
     }

@@ -9,9 +9,9 @@ use everlog_wire::{Barrier, Body, Owner, Record};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
-use crate::model::admission::Failure;
-use crate::model::inbox_message::Event;
-use crate::model::pending::{Entry, Waiter};
+use crate::model::admission::CallFailure;
+use crate::model::inbox_message::InboxMessage;
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{Config, HOLD_MS, Partition};
 
 /// Bytes of records from which an append takes no further one.
@@ -28,7 +28,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         if self.serving && !self.reads.is_empty() && self.pending.is_empty() {
             let barrier = Record::new(self.position.term, Body::Barrier(Barrier {}));
-            self.pending.push_back(Entry::new(barrier, Waiter::Nobody));
+            self.pending.push_back(PendingRecord::new(barrier, ReplyTo::Nobody));
         }
         // Until the `Owner` record is applied nothing else has a term to stand under.
         let (appends_max, records_max) =
@@ -56,7 +56,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let (send, id) = (self.send.clone(), self.id);
             let done = Box::new(move |result| {
                 // A partition that is gone has no waiters left to tell.
-                send(id, Event::Appended(result));
+                send(id, InboxMessage::Appended(result));
             });
             self.log.append(self.id, records, done);
         }
@@ -93,7 +93,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let entries = self.flights.refused().ok_or_else(heard_of_none)?;
                 self.refused_appends.begins(self.id, &error);
                 let is_full = matches!(error, LogError::Full { .. });
-                self.not_appended(entries, if is_full { Failure::Full } else { Failure::Busy }, now_ms);
+                self.not_appended(
+                    entries,
+                    if is_full { CallFailure::Full } else { CallFailure::Busy },
+                    now_ms,
+                );
                 Ok(())
             }
             Err(LogError::Unknown { .. }) if !R::keeps(Rule::TermAfterDoubt) => {
@@ -116,16 +120,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// The log had no room: callers are told so; what the partition itself wants is tried again in a while.
-    fn not_appended(&mut self, entries: VecDeque<Entry>, failure: Failure, now_ms: i64) {
+    fn not_appended(&mut self, entries: VecDeque<PendingRecord>, failure: CallFailure, now_ms: i64) {
         self.hold_until_ms = now_ms + HOLD_MS;
         for mut entry in entries.into_iter().rev() {
             self.reads.append(&mut entry.reads);
             match entry.waiter {
-                waiter @ (Waiter::Order(..) | Waiter::Update(..) | Waiter::Completion(..)) => {
+                waiter @ (ReplyTo::Order(..) | ReplyTo::Update(..) | ReplyTo::Completion(..)) => {
                     self.refuse(waiter, failure);
                 }
-                waiter @ (Waiter::Nobody | Waiter::Claim(..)) => {
-                    self.pending.push_front(Entry::new(entry.record, waiter));
+                waiter @ (ReplyTo::Nobody | ReplyTo::Claim(..)) => {
+                    self.pending.push_front(PendingRecord::new(entry.record, waiter));
                 }
             }
         }
@@ -162,25 +166,31 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let own = if record.serial > 0 && !self.replaying { self.flights.met(&record) } else { None };
             match own {
                 Some(own) => self.apply_own(stored.offset, stored.stamp_ms, own, now_ms)?,
-                None => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody)?,
+                None => self.apply(stored.offset, stored.stamp_ms, record, ReplyTo::Nobody)?,
             }
         }
         self.replaying = self.position.applied < self.replay_to;
         Ok(())
     }
 
-    fn apply_own(&mut self, offset: u64, stamp_ms: i64, mut entry: Entry, now_ms: i64) -> Result<(), Error> {
+    fn apply_own(
+        &mut self,
+        offset: u64,
+        stamp_ms: i64,
+        mut entry: PendingRecord,
+        now_ms: i64,
+    ) -> Result<(), Error> {
         if entry.record.term != self.position.term && stands_under_a_term(&entry) {
             // An `Owner` of one's own that came late has made it void: under its term it is sent again.
             let void = entry.record.clone();
-            self.apply(offset, stamp_ms, void, Waiter::Nobody)?;
+            self.apply(offset, stamp_ms, void, ReplyTo::Nobody)?;
             entry.record.term = self.position.term;
             self.pending.push_back(entry);
             return Ok(());
         }
         self.apply(offset, stamp_ms, entry.record, entry.waiter)?;
         for read in entry.reads {
-            self.act(read, now_ms)?;
+            self.dispatch(read, now_ms)?;
         }
         Ok(())
     }
@@ -218,7 +228,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Config { node, instance, level, .. } = &self.config;
         let level = self.position.level.max(*level);
         let owner = Owner { node: node.clone(), instance: instance.clone(), level };
-        self.pending.push_front(Entry::new(Record::new(0, Body::Owner(owner)), Waiter::Nobody));
+        self.pending.push_front(PendingRecord::new(Record::new(0, Body::Owner(owner)), ReplyTo::Nobody));
         self.wants_term = true;
     }
 
@@ -227,11 +237,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 }
 
-fn is_owner(entry: &Entry) -> bool {
+fn is_owner(entry: &PendingRecord) -> bool {
     matches!(entry.record.body, Some(Body::Owner(_)))
 }
 
-fn stands_under_a_term(entry: &Entry) -> bool {
+fn stands_under_a_term(entry: &PendingRecord) -> bool {
     match &entry.record.body {
         Some(
             Body::Input(_)

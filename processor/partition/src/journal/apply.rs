@@ -7,20 +7,20 @@ use std::sync::atomic::Ordering;
 use bytes::BytesMut;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::update::Done;
-use everlog_engine::request::{Input, Order};
-use everlog_engine::{Grace, Mark, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
+use everlog_engine::request::{Request, RequestRecord};
+use everlog_engine::{Grace, Outcome, Reply, Run, Settings, SizeWarning, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, Record};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules, seed};
-use crate::model::admission::Failure;
+use crate::model::admission::CallFailure;
 use crate::model::keys::{RunKey, WorkflowKey, history_key};
-use crate::model::pending::Waiter;
-use crate::model::reply::tell;
+use crate::model::pending::ReplyTo;
+use crate::model::reply::send_reply;
 use crate::partition::Partition;
-use crate::state::run_store::{EXPIRED_ROWS_MAX, Runs};
+use crate::state::run_store::{EXPIRED_ROWS_MAX, RunStore};
 use crate::tasks::lost_deliveries::poll_of;
 
 /// A run that began so lately asks the one before it in its chain which signals that one has taken. Clients give up after this time
@@ -36,7 +36,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         offset: u64,
         stamp_ms: i64,
         record: Record,
-        waiter: Waiter,
+        waiter: ReplyTo,
     ) -> Result<(), Error> {
         self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
         self.position.applied = offset + 1;
@@ -59,7 +59,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some(Body::OutboxMessage(letter)) => self.open_letter(offset, &letter)?,
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
-                self.refuse(waiter, Failure::Unavailable);
+                self.refuse(waiter, CallFailure::Unavailable);
             }
             Some(Body::Settings(settings)) => self.position.settings = Some(settings),
             Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
@@ -81,26 +81,28 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.position.last_stamp_ms = stamp_ms.max(earliest_ms);
     }
 
-    pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: Waiter) {
+    pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: ReplyTo) {
         tracing::error!(partition = self.id, offset, why, "a journal record was skipped");
         self.stats.skipped.fetch_add(1, Ordering::Relaxed);
-        self.refuse(waiter, Failure::Internal);
+        self.refuse(waiter, CallFailure::Internal);
     }
 
-    pub(crate) fn refuse(&mut self, waiter: Waiter, failure: Failure) {
+    pub(crate) fn refuse(&mut self, waiter: ReplyTo, failure: CallFailure) {
         match waiter {
-            Waiter::Nobody => {}
-            Waiter::Order(reply, _slot) | Waiter::Update(reply, _, _slot) => tell(reply, Err(failure)),
-            Waiter::Completion(reply, _, _slot) => tell(reply, Err(failure)),
-            Waiter::Claim(task, waiting) => self.offer_again(task, *waiting),
+            ReplyTo::Nobody => {}
+            ReplyTo::Order(reply, _slot) | ReplyTo::Update(reply, _, _slot) => {
+                send_reply(reply, Err(failure))
+            }
+            ReplyTo::Completion(reply, _, _slot) => send_reply(reply, Err(failure)),
+            ReplyTo::Claim(task, waiting) => self.offer_again(task, *waiting),
         }
     }
 
     pub(crate) fn apply_input(
         &mut self,
         offset: u64,
-        input: &Input,
-        mut waiter: Waiter,
+        input: &RequestRecord,
+        mut waiter: ReplyTo,
     ) -> Result<(), Error> {
         match self.decided(offset, input, &mut waiter)? {
             Some((key, reply)) => self.answer(&key, reply, waiter),
@@ -115,8 +117,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn decided(
         &mut self,
         offset: u64,
-        input: &Input,
-        waiter: &mut Waiter,
+        input: &RequestRecord,
+        waiter: &mut ReplyTo,
     ) -> Result<Option<(RunKey, Reply)>, Error> {
         let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
         let (key, view) = self.view(&workflow, input)?;
@@ -143,10 +145,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         let Ok(outcome) = decided else { return Ok(None) };
         let expired = outcome.expired;
-        if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, waiter) {
+        if let (Reply::Completed(_), ReplyTo::Completion(_, answers, _)) = (&outcome.reply, waiter) {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
-        let reply = self.absorb(&workflow, outcome)?;
+        let reply = self.apply_outcome(&workflow, outcome)?;
         if !self.serving
             && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
         {
@@ -155,7 +157,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if expired {
             self.expire(&key)?;
         }
-        let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
+        let wakes = matches!(input.request, Some(Request::FireTimers(_))) && R::keeps(Rule::EarlyAlarms);
         if wakes && !self.replaying {
             // What is not woken any more needs no alarm.
             let run = view.run.as_ref().filter(|_| !view.is_namespace_deleted);
@@ -178,7 +180,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
     }
 
-    pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
+    pub(crate) fn view(
+        &mut self,
+        workflow: &WorkflowKey,
+        input: &RequestRecord,
+    ) -> Result<(RunKey, View), Error> {
         let run_id = match input.run_id.as_str() {
             "" => self.runs.current(workflow)?.unwrap_or_default(),
             run_id => run_id.to_owned(),
@@ -192,9 +198,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
         }
         let mut past = Vec::new();
-        let current = match &input.order {
-            Some(Order::Start(_)) => run.clone(),
-            Some(Order::Reset(_)) => {
+        let current = match &input.request {
+            Some(Request::Start(_)) => run.clone(),
+            Some(Request::Reset(_)) => {
                 if let Some(run) = &run {
                     past = self.past(workflow, run)?;
                 }
@@ -206,8 +212,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             _other => None,
         };
         let seen = self.taker(workflow, input, run.as_ref(), current.as_ref())?;
-        let done_before = match (&input.order, &seen) {
-            (Some(Order::Start(begin)), Some(taker)) if taker.start.run_id != run_id => {
+        let done_before = match (&input.request, &seen) {
+            (Some(Request::Start(begin)), Some(taker)) if taker.start.run_id != run_id => {
                 let taker = workflow.run(&taker.start.run_id);
                 let update = begin.update.as_ref();
                 update.map(|update| self.runs.done_update(&taker, &update.update_id)).transpose()?.flatten()
@@ -222,13 +228,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn taker(
         &mut self,
         workflow: &WorkflowKey,
-        input: &Input,
+        input: &RequestRecord,
         run: Option<&Arc<Run>>,
         current: Option<&Arc<Run>>,
     ) -> Result<Option<Arc<Run>>, Error> {
         if let (Some(request_id), Some(run)) = (input.signal_request_id(), run) {
-            let has =
-                |runs: &Runs<B>, run: &Run| runs.has_request(&workflow.run(&run.start.run_id), request_id);
+            let has = |runs: &RunStore<B>, run: &Run| {
+                runs.has_request(&workflow.run(&run.start.run_id), request_id)
+            };
             return match input.run_id.is_empty() {
                 true => self.in_chain(workflow, run, has),
                 false => Ok(has(&self.runs, run)?.then(|| run.clone())),
@@ -248,7 +255,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         &mut self,
         workflow: &WorkflowKey,
         run: &Arc<Run>,
-        has: impl Fn(&Runs<B>, &Run) -> Result<bool, Error>,
+        has: impl Fn(&RunStore<B>, &Run) -> Result<bool, Error>,
     ) -> Result<Option<Arc<Run>>, Error> {
         let mut run = run.clone();
         for _ in 0..CHAIN_LOOKS_MAX {
@@ -273,7 +280,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// Takes over what a decision yields; returns the answer.
-    pub(crate) fn absorb(&mut self, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
+    pub(crate) fn apply_outcome(&mut self, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
         let last = outcome.steps.len();
         for (index, step) in outcome.steps.into_iter().enumerate() {
             let key = workflow.run(&step.run.start.run_id);
@@ -282,16 +289,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             {
                 self.runs.add_request(&key, request_id);
             }
-            self.absorb_step(key, step)?;
+            self.apply_step(key, step)?;
         }
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
         }
-        self.write_letters(outcome.letters);
+        self.write_letters(outcome.messages);
         Ok(outcome.reply)
     }
 
-    fn absorb_step(&mut self, key: RunKey, step: Step) -> Result<(), Error> {
+    fn apply_step(&mut self, key: RunKey, step: Step) -> Result<(), Error> {
         let batches = step.batches();
         let grew = !batches.is_empty();
         for batch in batches {
@@ -328,11 +335,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 continue;
             }
             let (what, counter) = match mark {
-                Mark::Events => ("events", &self.stats.large_histories),
-                Mark::History => ("bytes of its history", &self.stats.large_histories),
-                Mark::State => ("bytes of its state", &self.stats.large_states),
-                Mark::Memo => ("bytes of its memo", &self.stats.large_memos),
-                Mark::Blob => ("bytes of one payload", &self.stats.large_payloads),
+                SizeWarning::Events => ("events", &self.stats.large_histories),
+                SizeWarning::History => ("bytes of its history", &self.stats.large_histories),
+                SizeWarning::State => ("bytes of its state", &self.stats.large_states),
+                SizeWarning::Memo => ("bytes of its memo", &self.stats.large_memos),
+                SizeWarning::Blob => ("bytes of one payload", &self.stats.large_payloads),
             };
             let start = &step.run.start;
             tracing::warn!(
@@ -372,7 +379,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let is_whole = self.behind.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
         self.runs.delete_state(key)?;
         if !is_whole {
-            self.leave_over(key);
+            self.delete_history_later(key);
         }
         self.due.set(key, None);
         self.queries.refuse(key);

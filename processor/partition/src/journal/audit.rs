@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::invariants::Rules;
 use crate::matching::dispatcher::ReadyId;
 use crate::model::keys::{RunKey, WAITING_MS};
-use crate::model::pending::{Entry, Waiter};
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::model::task_types::TaskRef;
 use crate::partition::Partition;
 
@@ -25,13 +25,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !self.serving || self.unoffered.is_some() {
             return Ok(Vec::new());
         }
-        let mut rows = self.alarm_rows(WAITING_MS);
+        let mut rows = self.timer_rows(WAITING_MS);
         let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
         while !rows.is_done() {
             let read = rows.read(self.runs.rows(), usize::MAX)?;
             keys.extend(
                 read.iter()
-                    .filter_map(|row| Some(crate::model::keys::read_alarm_key(row)?.1.bytes().to_vec())),
+                    .filter_map(|row| Some(crate::model::keys::read_timer_key(row)?.1.bytes().to_vec())),
             );
         }
         keys.extend(self.runs.changed().map(|key| key.bytes().to_vec()));
@@ -48,8 +48,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// What the partition keeps itself.
     fn kept(&self) -> Vec<ReadyId> {
-        let claimed = |entry: &Entry| match &entry.waiter {
-            Waiter::Claim(task, _) => Some(of(task)),
+        let claimed = |entry: &PendingRecord| match &entry.waiter {
+            ReplyTo::Claim(task, _) => Some(of(task)),
             _other => None,
         };
         let claims = self.pending.iter().chain(self.flights.all()).filter_map(claimed);

@@ -8,7 +8,7 @@ use everlog_store::CommittedRows;
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
-use crate::model::inbox_message::Event;
+use crate::model::inbox_message::InboxMessage;
 use crate::partition::{HOLD_MS, Partition};
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
@@ -34,7 +34,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.next_commit_ms = self.next_commit_slot_ms(now_ms);
         let done = Box::new(move |result| {
             // A partition that is gone restores from what is committed.
-            send(id, Event::Committed(result));
+            send(id, InboxMessage::Committed(result));
         });
         self.log.commit(commit, done);
         Ok(())

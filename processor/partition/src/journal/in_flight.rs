@@ -8,25 +8,25 @@ use std::collections::VecDeque;
 use everlog_log::Offset;
 use everlog_wire::{Body, Record};
 
-use crate::model::pending::Entry;
+use crate::model::pending::PendingRecord;
 
 /// One append.
 struct Flight {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<PendingRecord>,
     sent: usize,
     acknowledged: bool,
 }
 
 /// Appends in the order in which they were sent.
 #[derive(Default)]
-pub(crate) struct Flights {
+pub(crate) struct InFlight {
     flights: VecDeque<Flight>,
     /// Of appends whose outcome nobody knows; the journal shows them before the next `Owner`, or never in force.
-    doubtful: VecDeque<Entry>,
+    doubtful: VecDeque<PendingRecord>,
     serial: u64,
 }
 
-impl Flights {
+impl InFlight {
     /// Appends whose outcome has not been heard.
     pub(crate) fn under_way(&self) -> usize {
         self.flights.iter().filter(|flight| !flight.acknowledged).count()
@@ -42,12 +42,12 @@ impl Flights {
     }
 
     /// What was sent and not applied, but for the doubtful ones.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &PendingRecord> {
         self.flights.iter().flat_map(|flight| &flight.entries)
     }
 
     /// What was sent and not applied.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PendingRecord> {
         self.entries().chain(&self.doubtful)
     }
 
@@ -57,14 +57,18 @@ impl Flights {
         self.serial
     }
 
-    pub(crate) fn send(&mut self, entries: VecDeque<Entry>) {
+    pub(crate) fn send(&mut self, entries: VecDeque<PendingRecord>) {
         let sent = entries.len();
         self.flights.push_back(Flight { entries, sent, acknowledged: false });
     }
 
     /// The earliest append that was not heard of is durable, from an offset on if its records stand side by side.
     /// Returns what can be applied now: nothing while records in between have not been seen.
-    pub(crate) fn acknowledged(&mut self, first: Option<Offset>, applied: Offset) -> Option<VecDeque<Entry>> {
+    pub(crate) fn acknowledged(
+        &mut self,
+        first: Option<Offset>,
+        applied: Offset,
+    ) -> Option<VecDeque<PendingRecord>> {
         let index = self.flights.iter().position(|flight| !flight.acknowledged)?;
         let flight = &mut self.flights[index];
         flight.acknowledged = true;
@@ -80,7 +84,7 @@ impl Flights {
     }
 
     /// The earliest append that was not heard of has failed for sure: its entries.
-    pub(crate) fn refused(&mut self) -> Option<VecDeque<Entry>> {
+    pub(crate) fn refused(&mut self) -> Option<VecDeque<PendingRecord>> {
         let index = self.flights.iter().position(|flight| !flight.acknowledged)?;
         self.flights.remove(index).map(|flight| flight.entries)
     }
@@ -93,8 +97,8 @@ impl Flights {
     }
 
     /// A record of one's own was met in the journal: its entry, unless it was applied already.
-    pub(crate) fn met(&mut self, record: &Record) -> Option<Entry> {
-        let is_it = |entry: &Entry| {
+    pub(crate) fn met(&mut self, record: &Record) -> Option<PendingRecord> {
+        let is_it = |entry: &PendingRecord| {
             let same_owner = match (&entry.record.body, &record.body) {
                 (Some(Body::Owner(one)), Some(Body::Owner(other))) => one == other,
                 (Some(Body::Owner(_)), _) | (_, Some(Body::Owner(_))) => false,
@@ -115,12 +119,12 @@ impl Flights {
     }
 
     /// Under a new term none of the doubtful ones counts any more: they may be sent again.
-    pub(crate) fn void(&mut self) -> VecDeque<Entry> {
+    pub(crate) fn void(&mut self) -> VecDeque<PendingRecord> {
         std::mem::take(&mut self.doubtful)
     }
 
     /// Whatever was sent and not applied, the doubtful ones too.
-    pub(crate) fn abandon(self) -> impl Iterator<Item = Entry> {
+    pub(crate) fn abandon(self) -> impl Iterator<Item = PendingRecord> {
         self.flights.into_iter().flat_map(|flight| flight.entries).chain(self.doubtful)
     }
 

@@ -1,12 +1,12 @@
 //! What the log refuses for want of room, said once per episode and not at every attempt.
 
 /// Whether one kind of call to the log is refused at the moment.
-pub(crate) struct Refusal {
+pub(crate) struct RefusalLog {
     what: &'static str,
     lasts: bool,
 }
 
-impl Refusal {
+impl RefusalLog {
     pub(crate) fn of(what: &'static str) -> Self {
         Self { what, lasts: false }
     }

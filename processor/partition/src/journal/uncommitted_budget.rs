@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Room for bytes that wait for a commit, shared by the partitions of a node.
 #[derive(Debug)]
-pub struct Room {
+pub struct UncommittedBudget {
     bytes_max: usize,
     held: AtomicUsize,
 }
 
-impl Room {
+impl UncommittedBudget {
     /// Room for so many bytes in all partitions together.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, held: AtomicUsize::new(0) })
@@ -24,13 +24,13 @@ impl Room {
 }
 
 /// What one partition holds of the room; given back when dropped.
-pub(crate) struct Holding {
-    room: Arc<Room>,
+pub(crate) struct UncommittedShare {
+    room: Arc<UncommittedBudget>,
     bytes: usize,
 }
 
-impl Holding {
-    pub(crate) fn of(room: Arc<Room>) -> Self {
+impl UncommittedShare {
+    pub(crate) fn of(room: Arc<UncommittedBudget>) -> Self {
         Self { room, bytes: 0 }
     }
 
@@ -47,7 +47,7 @@ impl Holding {
     }
 }
 
-impl Drop for Holding {
+impl Drop for UncommittedShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -55,12 +55,12 @@ impl Drop for Holding {
 
 #[cfg(test)]
 mod tests {
-    use super::{Holding, Room};
+    use super::{UncommittedBudget, UncommittedShare};
 
     #[test]
     fn what_one_holds_the_others_lack_until_it_is_gone() {
-        let room = Room::new(100);
-        let (mut one, mut other) = (Holding::of(room.clone()), Holding::of(room.clone()));
+        let room = UncommittedBudget::new(100);
+        let (mut one, mut other) = (UncommittedShare::of(room.clone()), UncommittedShare::of(room.clone()));
         one.set(90);
         other.set(5);
         assert_eq!(room.left(), 5);

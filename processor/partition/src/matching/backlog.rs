@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 
 use crate::model::keys::RunKey;
-use crate::model::priority::{LEVEL_DEFAULT, Precedence};
+use crate::model::priority::{LEVEL_DEFAULT, TaskPriority};
 use crate::model::task_types::Ready;
 
 /// What waits in a queue.
@@ -19,7 +19,7 @@ pub struct Backlog {
 
 #[derive(Default)]
 struct Level {
-    partitions: BTreeMap<u32, Lane>,
+    partitions: BTreeMap<u32, RunBacklog>,
     /// The partitions that have something, each once.
     turns: VecDeque<u32>,
     count: usize,
@@ -28,9 +28,9 @@ struct Level {
 /// Of one level and partition. Each share has a mark, which moves on by a stride with each task; the lowest goes first. A million
 /// may wait: what is known of each is kept once, and found by its hash.
 #[derive(Default)]
-struct Lane {
+struct RunBacklog {
     /// By their serials: as they came.
-    entries: BTreeMap<i64, Box<Entry>>,
+    entries: BTreeMap<i64, Box<BacklogEntry>>,
     /// The serial of each, by the hash of its id.
     serials: HashTable<i64>,
     /// Mark and serial.
@@ -47,7 +47,7 @@ struct Lane {
 }
 
 /// One that waits.
-struct Entry {
+struct BacklogEntry {
     offered_ms: i64,
     mark: u64,
     ready: Ready,
@@ -79,12 +79,12 @@ const MARKS_PER_STRIDE: u64 = 1 << 16;
 fn stride(ready: &Ready) -> u64 {
     let stride = match ready {
         Ready::Task(task) => task.precedence.stride,
-        Ready::Query { .. } => Precedence::default().stride,
+        Ready::Query { .. } => TaskPriority::default().stride,
     };
     u64::from(stride) * MARKS_PER_STRIDE
 }
 
-impl Lane {
+impl RunBacklog {
     /// False where it waits already: offered again by whoever has it now, it keeps its turn. As one more of its share it would put
     /// the next task of that off by a turn, with each move of a partition.
     fn push(&mut self, offered_ms: i64, ready: Ready) -> bool {
@@ -99,7 +99,7 @@ impl Lane {
         *next = mark.saturating_add(stride(&ready));
         *count += 1;
         self.last += 1;
-        self.put(self.last, Entry { offered_ms, mark, ready });
+        self.put(self.last, BacklogEntry { offered_ms, mark, ready });
         true
     }
 
@@ -113,11 +113,11 @@ impl Lane {
         };
         self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0)).1 += 1;
         self.first -= 1;
-        self.put(self.first, Entry { offered_ms, mark: 0, ready });
+        self.put(self.first, BacklogEntry { offered_ms, mark: 0, ready });
         is_new
     }
 
-    fn put(&mut self, serial: i64, entry: Entry) {
+    fn put(&mut self, serial: i64, entry: BacklogEntry) {
         let (hashes, entries) = (&self.hashes, &self.entries);
         let of = |serial: &i64| entries.get(serial).map_or(0, |entry| id(hashes, &entry.ready));
         self.serials.insert_unique(id(hashes, &entry.ready), serial, of);
@@ -131,7 +131,7 @@ impl Lane {
         self.serials.find(id(&self.hashes, ready), is_it).copied()
     }
 
-    fn take(&mut self, serial: i64) -> Option<Entry> {
+    fn take(&mut self, serial: i64) -> Option<BacklogEntry> {
         let entry = *self.entries.remove(&serial)?;
         self.order.remove(&(entry.mark, serial));
         if let Ok(found) = self.serials.find_entry(id(&self.hashes, &entry.ready), |other| *other == serial) {
@@ -150,7 +150,7 @@ impl Lane {
     fn pop(&mut self) -> Option<Ready> {
         let (mark, serial) = *self.order.first()?;
         let shares = self.shares.len().max(1) as u64;
-        let Entry { ready, .. } = self.take(serial)?;
+        let BacklogEntry { ready, .. } = self.take(serial)?;
         self.mark = self.mark.max(mark).saturating_add(stride(&ready) / shares);
         Some(ready)
     }
@@ -186,7 +186,7 @@ fn share(hashes: &RandomState, ready: &Ready) -> u64 {
 }
 
 impl Level {
-    fn lane(&mut self, partition: u32, is_first: bool) -> &mut Lane {
+    fn lane(&mut self, partition: u32, is_first: bool) -> &mut RunBacklog {
         let lane = self.partitions.entry(partition).or_default();
         if lane.entries.is_empty() {
             match is_first {
@@ -283,7 +283,7 @@ mod tests {
     use crate::model::keys::WorkflowKey;
     use crate::model::task_types::TaskRef;
 
-    fn task(workflow: &str, id: i64, precedence: Precedence) -> Ready {
+    fn task(workflow: &str, id: i64, precedence: TaskPriority) -> Ready {
         let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
         let (partition, scheduled_event_id, attempt) = (1, id, 1);
         let (normal_queue, offered_by, term) = (None, None, None);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn plain(workflow: &str, id: i64) -> Ready {
-        task(workflow, id, Precedence::default())
+        task(workflow, id, TaskPriority::default())
     }
 
     fn ids(backlog: &mut Backlog, count: usize) -> Vec<i64> {
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn one_that_waits_takes_little() {
         // With its place in the order, its share and its id some 230 bytes, and its key: a million may wait.
-        assert!(size_of::<Entry>() <= 120, "{}", size_of::<Entry>());
+        assert!(size_of::<BacklogEntry>() <= 120, "{}", size_of::<BacklogEntry>());
     }
 
     #[test]
@@ -418,7 +418,7 @@ mod tests {
     fn a_higher_priority_goes_first_whatever_waits() {
         let mut backlog = Backlog::default();
         for (number, level) in (0..).zip([5, 4, 3, 2, 1, 1, 5]) {
-            let precedence = Precedence { level, ..Precedence::default() };
+            let precedence = TaskPriority { level, ..TaskPriority::default() };
             let id = 10 * i64::from(level) + number;
             backlog.push(i64::from(level), task(&format!("w{level}"), id, precedence));
         }
@@ -430,7 +430,8 @@ mod tests {
     #[test]
     fn keys_share_by_weight_whatever_runs_they_come_from() {
         let mut backlog = Backlog::default();
-        let of = |key: &str, stride| Precedence { fairness_key: key.into(), stride, ..Precedence::default() };
+        let of =
+            |key: &str, stride| TaskPriority { fairness_key: key.into(), stride, ..TaskPriority::default() };
         for id in 0..1_000 {
             backlog.push(0, task(&format!("l{id}"), 1, of("light", 900)));
             backlog.push(0, task(&format!("h{id}"), 0, of("heavy", 100)));

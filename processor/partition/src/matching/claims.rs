@@ -6,7 +6,7 @@
 //! home, is on its way there, waits there, or is being claimed. Whoever refuses a claim has the task no more, or goes on with it: it is the
 //! partition that says so, and nobody in its place.
 //!
-//! Nothing here knows of connections or threads: see [`Line`].
+//! Nothing here knows of connections or threads: see [`NodeLink`].
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use tokio::sync::oneshot;
 
-use crate::matching::credit_windows::{OfferWindows, Outlet};
+use crate::matching::credit_windows::{CreditWindows, Outlet};
 use crate::matching::dispatcher::{Dispatcher, ReadyId};
-use crate::matching::remote::{Homes, KeptBack};
-use crate::model::inbox_message::{Event, Send};
+use crate::matching::remote::{KeptBack, RemoteQueues};
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::RunKey;
 use crate::model::task_types::{Offer, QueueKey, Ready, Waiting};
 use crate::model::types::{Delivery, Poll};
@@ -29,10 +29,10 @@ pub use crate::matching::credit_windows::add_kept_back;
 const OFFERS_AT_ONCE: usize = 500;
 
 /// What comes later.
-pub type Later<T> = Pin<Box<dyn Future<Output = T> + std::marker::Send>>;
+pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + std::marker::Send>>;
 
 /// What became of a claim of something that another node has offered.
-pub enum Claimed {
+pub enum ClaimReply {
     /// The poll gets this.
     Given(Delivery),
     /// It is not to be had of this node any more. Where it is still ready, it is offered again by whoever has it.
@@ -42,15 +42,15 @@ pub enum Claimed {
 }
 
 /// The way to the other nodes, and what is known of them.
-pub trait Line: std::marker::Send + Sync {
+pub trait NodeLink: std::marker::Send + Sync {
     /// The node where the polls and the tasks of a queue meet, if that is another one.
     fn far_home(&self, normal: &QueueKey) -> Option<String>;
 
     /// Brings offers to a node. False where it has not taken them, or nobody knows.
-    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> Later<bool>;
+    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> BoxedFuture<bool>;
 
     /// Claims something for a poll of the node that has offered it.
-    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> Later<Claimed>;
+    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> BoxedFuture<ClaimReply>;
 
     /// A poll has got nothing of what it has claimed of a run, or may have: whoever has its partition is to hear of it.
     fn poll_lost(&self, partition: u32, run: RunKey, poll_id: String);
@@ -65,36 +65,41 @@ pub trait Line: std::marker::Send + Sync {
     fn poll_id(&self) -> String;
 
     /// The rest before something that failed is tried again.
-    fn rest(&self) -> Later<()>;
+    fn rest(&self) -> BoxedFuture<()>;
 
     /// Lets something go on by itself.
-    fn spawn(&self, task: Later<()>);
+    fn spawn(&self, task: BoxedFuture<()>);
 }
 
 /// One node's side of it.
-pub struct Exchange {
+pub struct RemoteClaims {
     dispatcher: Arc<Dispatcher>,
-    send: Send,
+    send: PartitionSender,
     partitions: u32,
-    line: Weak<dyn Line>,
+    line: Weak<dyn NodeLink>,
     own: Weak<Self>,
-    windows: OfferWindows,
+    windows: CreditWindows,
     /// Held by whoever takes offers in, so that none of an era is taken in once the next has begun.
     turn: RwLock<()>,
     /// What is being claimed of other nodes, and for how many polls.
     claims: Mutex<HashMap<ReadyId, usize>>,
 }
 
-impl Exchange {
+impl RemoteClaims {
     /// Of a node with this dispatcher; `send` reaches its partitions, those that are not there too.
-    pub fn new(dispatcher: Arc<Dispatcher>, send: Send, partitions: u32, line: Weak<dyn Line>) -> Arc<Self> {
+    pub fn new(
+        dispatcher: Arc<Dispatcher>,
+        send: PartitionSender,
+        partitions: u32,
+        line: Weak<dyn NodeLink>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             dispatcher,
             send,
             partitions,
             line,
             own: own.clone(),
-            windows: OfferWindows::default(),
+            windows: CreditWindows::default(),
             turn: RwLock::default(),
             claims: Mutex::default(),
         })
@@ -115,7 +120,7 @@ impl Exchange {
         }
         // One that is not here has nothing to offer; one that is about to be may have offered something already.
         for partition in 0..self.partitions {
-            (self.send)(partition, Event::OfferAgain);
+            (self.send)(partition, InboxMessage::OfferAgain);
         }
     }
 
@@ -143,8 +148,10 @@ impl Exchange {
         self.windows.taken(&ready);
         let waiting = Waiting::visitor(poll, reply);
         let (partition, event) = match ready {
-            Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-            Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
+            Ready::Task(task) => (task.partition, InboxMessage::Claim { task, waiting }),
+            Ready::Query { partition, query_id, .. } => {
+                (partition, InboxMessage::HandQuery { query_id, waiting })
+            }
         };
         if !(self.send)(partition, event) {
             return None;
@@ -190,12 +197,12 @@ impl Exchange {
         let Some(line) = self.line.upgrade() else { return };
         let claim = line.claim(&node, ready.clone(), &waiting.poll);
         match claim.await {
-            Claimed::Given(delivery) => {
+            ClaimReply::Given(delivery) => {
                 // Dropped unread, it goes back by its receipt.
                 let _gone = waiting.reply.send(delivery);
             }
-            Claimed::Refused => self.dispatcher.poll_again(waiting, &self.send),
-            Claimed::Unanswered => {
+            ClaimReply::Refused => self.dispatcher.poll_again(waiting, &self.send),
+            ClaimReply::Unanswered => {
                 if let Ready::Task(task) = &ready {
                     line.poll_lost(task.partition, task.run.clone(), waiting.poll.poll_id.clone());
                 }
@@ -232,12 +239,12 @@ pub enum Whereabouts {
 
 /// While it is there something is being claimed.
 struct Claiming {
-    exchange: Arc<Exchange>,
+    exchange: Arc<RemoteClaims>,
     id: ReadyId,
 }
 
 impl Claiming {
-    fn begin(exchange: Arc<Exchange>, id: ReadyId) -> Self {
+    fn begin(exchange: Arc<RemoteClaims>, id: ReadyId) -> Self {
         *exchange.claiming().entry(id.clone()).or_default() += 1;
         Self { exchange, id }
     }
@@ -256,7 +263,7 @@ impl Drop for Claiming {
 }
 
 /// Brings offers to a node for as long as the outlet to it is there. While there is nothing to bring, or no room at the home, it waits.
-async fn carry(exchange: Weak<Exchange>, node: String, outlet: Weak<Outlet>) {
+async fn carry(exchange: Weak<RemoteClaims>, node: String, outlet: Weak<Outlet>) {
     loop {
         let Some((exchange, outlet)) = exchange.upgrade().zip(outlet.upgrade()) else { return };
         let Some(line) = exchange.line.upgrade().filter(|_| exchange.windows.has(&node, &outlet)) else {
@@ -277,7 +284,7 @@ async fn carry(exchange: Weak<Exchange>, node: String, outlet: Weak<Outlet>) {
     }
 }
 
-impl Homes for Exchange {
+impl RemoteQueues for RemoteClaims {
     fn is_far(&self, normal: &QueueKey) -> bool {
         self.line.upgrade().is_some_and(|line| line.far_home(normal).is_some())
     }

@@ -17,18 +17,18 @@ pub const AWAY_MAX: usize = 50_000;
 
 /// What waits for one home, and what is there.
 #[derive(Default)]
-pub struct OfferWindow {
-    lanes: HashMap<Lane, LaneState>,
+pub struct CreditWindow {
+    lanes: HashMap<FairnessKey, LaneState>,
     /// Lanes with something that may go now.
-    turns: VecDeque<Lane>,
+    turns: VecDeque<FairnessKey>,
     /// Lanes that may go on once the home has fewer of this node.
-    blocked: VecDeque<Lane>,
+    blocked: VecDeque<FairnessKey>,
     /// With the terms that they were offered in.
-    away: HashMap<ReadyId, (Lane, Option<NonZeroU64>)>,
+    away: HashMap<ReadyId, (FairnessKey, Option<NonZeroU64>)>,
 }
 
 /// Who takes turns.
-type Lane = (QueueKey, u32);
+type FairnessKey = (QueueKey, u32);
 
 #[derive(Default)]
 struct LaneState {
@@ -44,7 +44,7 @@ struct LaneState {
     has_place: bool,
 }
 
-impl OfferWindow {
+impl CreditWindow {
     /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice in a term: in between others
     /// may have had its partition.
     pub fn push(&mut self, now_ms: i64, Offer { queue, ready }: Offer) {
@@ -163,7 +163,7 @@ impl OfferWindow {
 
     /// Nothing of these queues and partitions is this node's to offer any more.
     pub fn forget(&mut self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
-        let stays = |(queue, partition): &Lane| !is_gone(queue, *partition);
+        let stays = |(queue, partition): &FairnessKey| !is_gone(queue, *partition);
         self.lanes.retain(|lane, _| stays(lane));
         self.away.retain(|_, (lane, _)| stays(lane));
         self.turns.retain(stays);
@@ -173,7 +173,7 @@ impl OfferWindow {
     }
 
     /// A lane that has something to send and room for it takes turns.
-    fn list(&mut self, lane: Lane) {
+    fn list(&mut self, lane: FairnessKey) {
         if let Some(state) = self.lanes.get_mut(&lane)
             && !state.is_listed
             && !state.is_blocked
@@ -190,7 +190,7 @@ impl OfferWindow {
 mod tests {
     use super::*;
     use crate::model::keys::WorkflowKey;
-    use crate::model::priority::Precedence;
+    use crate::model::priority::TaskPriority;
     use crate::model::task_types::TaskRef;
 
     const RUN: &str = "1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
@@ -205,7 +205,7 @@ mod tests {
             scheduled_event_id: id,
             attempt: 1,
             normal_queue: None,
-            precedence: Precedence::default(),
+            precedence: TaskPriority::default(),
             offered_by: None,
             term: None,
         };
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_queue_keeps_no_other_queue_and_no_other_partition_waiting() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         (0..FLOOD).for_each(|id| window.push(0, offer("flood", 1, id)));
         window.push(0, offer("other", 1, -1));
         window.push(0, offer("flood", 2, -2));
@@ -241,12 +241,12 @@ mod tests {
 
     #[test]
     fn what_a_home_has_no_room_for_is_told_by_queue() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         (0..700).for_each(|id| window.push(1_000 + id, offer("q", 1, id)));
         (700..900).for_each(|id| window.push(5_000, offer("q", 2, id)));
         window.push(1, offer("other", 1, -1));
         let key = QueueKey { namespace_id: "n".into(), name: "q".into(), activities: false };
-        let told = |window: &OfferWindow| {
+        let told = |window: &CreditWindow| {
             window.of_queue(&key).fold((0, i64::MAX), |(sum, oldest_ms), (_, count, since_ms)| {
                 (sum + count, oldest_ms.min(since_ms))
             })
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_home_has_no_more_than_a_window_and_gets_everything_in_the_end() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         (0..FLOOD).for_each(|id| window.push(0, offer("flood", 1, id)));
         let mut there = VecDeque::new();
         let mut expected = 0;
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn queues_that_nobody_polls_leave_room_for_one_that_is_polled() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         let dead = AWAY_MAX / LANE_AWAY_MAX;
         for queue in 0..dead + 50 {
             let first = 1_000 * queue as i64;
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn nothing_is_offered_twice_and_what_has_not_gone_goes_first() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         for id in [1, 2, 1, 3] {
             window.push(0, offer("q", 1, id));
         }
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_at_the_home_for_a_former_owner_is_offered_by_the_next() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         let of = |term| match offer("q", 1, 1) {
             Offer { queue, ready: Ready::Task(task) } => {
                 Offer { queue, ready: Ready::Task(TaskRef { term: NonZeroU64::new(term), ..task }) }
@@ -331,7 +331,7 @@ mod tests {
         let terms = |offers: Vec<Offer>| {
             offers.iter().filter_map(|offer| Some(offer.ready.term()?.get())).collect::<Vec<_>>()
         };
-        let terms_of = |window: &mut OfferWindow| terms(window.next(9));
+        let terms_of = |window: &mut CreditWindow| terms(window.next(9));
         window.push(0, of(1));
         assert_eq!(terms_of(&mut window), [1]);
         window.push(0, of(1));
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_is_another_nodes_now_takes_no_room() {
-        let mut window = OfferWindow::default();
+        let mut window = CreditWindow::default();
         (0..2 * LANE_AWAY_MAX as i64).for_each(|id| window.push(0, offer("q", 1, id)));
         window.push(0, offer("q", 2, -1));
         let gone = window.next(usize::MAX);

@@ -5,28 +5,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::matching::credit_window::OfferWindow;
+use crate::matching::credit_window::CreditWindow;
 use crate::matching::dispatcher::ReadyId;
 use crate::matching::remote::KeptBack;
 use crate::model::task_types::{QueueKey, Ready};
 
 /// Offers to other nodes, by node.
 #[derive(Default)]
-pub struct OfferWindows(Mutex<Outlets>);
+pub struct CreditWindows(Mutex<Outlets>);
 
 #[derive(Default)]
 struct Outlets {
-    /// See [`OfferWindows::era`].
+    /// See [`CreditWindows::era`].
     era: u64,
     by_node: BTreeMap<String, Arc<Outlet>>,
 }
 
 /// What waits for one node, what is there, and how its carrier hears that there is more to bring.
 pub struct Outlet {
-    /// When it was made, see [`OfferWindows::era`]. What is in it goes as of then, whatever is now: a home forgets what it was
+    /// When it was made, see [`CreditWindows::era`]. What is in it goes as of then, whatever is now: a home forgets what it was
     /// offered of an era when the next one begins, and the outlet is thrown away then.
     pub era: u64,
-    window: Mutex<OfferWindow>,
+    window: Mutex<CreditWindow>,
     pub has_more: Notify,
 }
 
@@ -35,12 +35,12 @@ impl Outlet {
         Self { era, window: Mutex::default(), has_more: Notify::new() }
     }
 
-    pub fn window(&self) -> MutexGuard<'_, OfferWindow> {
+    pub fn window(&self) -> MutexGuard<'_, CreditWindow> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl OfferWindows {
+impl CreditWindows {
     fn outlets(&self) -> MutexGuard<'_, Outlets> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn nothing_of_an_era_goes_as_of_the_next() {
-        let windows = OfferWindows::default();
+        let windows = CreditWindows::default();
         let mut carried = Vec::new();
         windows.begin(7);
         let before = windows.outlet("b", |outlet| carried.push(outlet.era));

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::matching::idle_queues::{Census, Place};
-use crate::matching::remote::Homes;
-use crate::matching::throughput::Flows;
-use crate::model::admission::Failure;
-use crate::model::inbox_message::{Event, Send};
-use crate::model::reply::tell;
+use crate::matching::idle_queues::{QueueCensus, QueuePlace};
+use crate::matching::remote::RemoteQueues;
+use crate::matching::throughput::Throughput;
+use crate::model::admission::CallFailure;
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
+use crate::model::reply::send_reply;
 use crate::model::task_types::{Offer, QueueKey, Ready, Waiting};
 use crate::model::types::{Delivery, Poll};
 
@@ -37,12 +37,12 @@ type Shard = HashMap<QueueKey, Box<Queue>>;
 /// Where ready tasks and waiting polls meet.
 pub struct Dispatcher {
     pub(crate) shards: [Mutex<Shard>; SHARDS],
-    pub(super) census: Arc<Census>,
+    pub(super) census: Arc<QueueCensus>,
     serial: AtomicU64,
     clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
     own: Weak<Dispatcher>,
     /// None where this node is the only one.
-    pub(crate) homes: OnceLock<Arc<dyn Homes>>,
+    pub(crate) homes: OnceLock<Arc<dyn RemoteQueues>>,
 }
 
 #[derive(Default)]
@@ -50,14 +50,14 @@ pub(crate) struct Queue {
     pub(crate) ready: Backlog,
     pub(crate) waiting: BTreeMap<u64, Box<Waiting>>,
     /// While polls wait.
-    place: Option<Place>,
+    place: Option<QueuePlace>,
     pub(crate) pollers: HashMap<String, Poller>,
     pub(crate) last_poll_ms: i64,
     pub(crate) retired: bool,
     /// What the poll that came last has said.
     pub(crate) rate_per_second: Option<f64>,
     next_task_ms: f64,
-    pub(crate) flows: Flows,
+    pub(crate) flows: Throughput,
     /// Of a sticky queue.
     normal_queue: Option<String>,
     /// Something waits here that could wait in a normal queue.
@@ -91,7 +91,7 @@ impl Dispatcher {
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             shards: Default::default(),
-            census: Census::new(limits),
+            census: QueueCensus::new(limits),
             serial: AtomicU64::new(1),
             clock: Box::new(clock),
             own: own.clone(),
@@ -100,12 +100,12 @@ impl Dispatcher {
     }
 
     /// From now on other nodes bring polls and tasks together too. Said once, before anything is offered.
-    pub fn shares_with(&self, homes: Arc<dyn Homes>) {
+    pub fn shares_with(&self, homes: Arc<dyn RemoteQueues>) {
         // Said once.
         let _ = self.homes.set(homes);
     }
 
-    fn home(&self, key: &QueueKey, normal_queue: Option<&str>) -> Option<&Arc<dyn Homes>> {
+    fn home(&self, key: &QueueKey, normal_queue: Option<&str>) -> Option<&Arc<dyn RemoteQueues>> {
         let homes = self.homes.get()?;
         let is_far = match normal_queue {
             Some(normal) => homes.is_far(&QueueKey { name: normal.to_owned(), ..key.clone() }),
@@ -122,8 +122,8 @@ impl Dispatcher {
         &self,
         poll: Poll,
         reply: oneshot::Sender<Delivery>,
-        send: &Send,
-    ) -> Result<PollTicket, Failure> {
+        send: &PartitionSender,
+    ) -> Result<PollTicket, CallFailure> {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let key = QueueKey::of(&poll);
         self.welcome(&key, poll.rate_per_second)?;
@@ -132,7 +132,7 @@ impl Dispatcher {
     }
 
     /// The queue gets a place among those at which polls wait, unless it has one.
-    fn welcome(&self, key: &QueueKey, rate_per_second: Option<f64>) -> Result<(), Failure> {
+    fn welcome(&self, key: &QueueKey, rate_per_second: Option<f64>) -> Result<(), CallFailure> {
         let mut shard = self.shard(key);
         let place = match shard.get(key) {
             Some(queue) if queue.place.is_some() => None,
@@ -151,15 +151,15 @@ impl Dispatcher {
     }
 
     /// A poll whose task was gone waits again.
-    pub fn poll_again(&self, waiting: Waiting, send: &Send) {
+    pub fn poll_again(&self, waiting: Waiting, send: &PartitionSender) {
         if waiting.is_visitor {
-            tell(waiting.reply, Delivery::Nothing);
+            send_reply(waiting.reply, Delivery::Nothing);
         } else if !waiting.reply.is_closed() {
             self.seat(waiting, send);
         }
     }
 
-    fn seat(&self, waiting: Waiting, send: &Send) {
+    fn seat(&self, waiting: Waiting, send: &PartitionSender) {
         let now_ms = (self.clock)();
         let key = QueueKey::of(&waiting.poll);
         let pair = {
@@ -178,13 +178,15 @@ impl Dispatcher {
 
     /// Tells the partition of what is ready which poll is to get it. What another node has offered is that node's to give,
     /// whoever is taken for the owner by now: one that is it no more gives nothing, and whoever is has offered it too.
-    pub(crate) fn bring(&self, ready: Ready, waiting: Waiting, send: &Send) {
+    pub(crate) fn bring(&self, ready: Ready, waiting: Waiting, send: &PartitionSender) {
         if let (Some(node), Some(homes)) = (ready.offered_by(), self.homes.get()) {
             return homes.claim(Arc::clone(node), ready, waiting);
         }
         let (partition, event) = match ready {
-            Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-            Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
+            Ready::Task(task) => (task.partition, InboxMessage::Claim { task, waiting }),
+            Ready::Query { partition, query_id, .. } => {
+                (partition, InboxMessage::HandQuery { query_id, waiting })
+            }
         };
         // Where the partition is gone, so is its node: the poll ends with it.
         send(partition, event);
@@ -193,7 +195,7 @@ impl Dispatcher {
     /// Offers something ready. Where a poll waits for it, or for what the same partition has offered before, the two
     /// are taken out and returned: the partition hands the one to the other. What another partition or node has offered
     /// before goes first, and is claimed of whoever has offered it.
-    pub fn offer(&self, key: &QueueKey, ready: Ready, send: &Send) -> Option<(Ready, Waiting)> {
+    pub fn offer(&self, key: &QueueKey, ready: Ready, send: &PartitionSender) -> Option<(Ready, Waiting)> {
         if let Some(homes) = self.home(key, ready.normal_queue()) {
             homes.bring(Offer { queue: key.clone(), ready });
             return None;
@@ -209,7 +211,7 @@ impl Dispatcher {
 
     /// Another node has something ready, and this one is its queue's home. Where a sticky queue has no worker it goes to
     /// the normal queue.
-    pub fn offered(&self, offer: Offer, send: &Send) {
+    pub fn offered(&self, offer: Offer, send: &PartitionSender) {
         let Offer { mut queue, mut ready } = offer;
         if ready.normal_queue().is_some() && !self.is_live(&queue) {
             queue.name = ready.leave_sticky_queue().unwrap_or(queue.name);
@@ -231,14 +233,14 @@ impl Dispatcher {
                     ended.append(&mut queue.waiting);
                 }
                 queue.ready = Backlog::default();
-                queue.flows = Flows::default();
+                queue.flows = Throughput::default();
                 !is_far
             });
         }
         // As they came, whatever queue they wait at.
         for waiting in ended.into_values() {
             // The poll may be gone: then nobody needs to be told.
-            tell(waiting.reply, Delivery::Nothing);
+            send_reply(waiting.reply, Delivery::Nothing);
         }
     }
 
@@ -339,7 +341,7 @@ impl Queue {
     pub(crate) fn end_polls(&mut self) {
         for waiting in std::mem::take(&mut self.waiting).into_values() {
             // The poll may be gone: then nobody needs to be told.
-            tell(waiting.reply, Delivery::Nothing);
+            send_reply(waiting.reply, Delivery::Nothing);
         }
         self.settle();
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::admission::Failure;
+use crate::model::admission::CallFailure;
 
 /// What a node holds of task queues in which nothing is ready. Where something is, no poll is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct QueueCounts {
 }
 
 /// The queues at which polls wait.
-pub(super) struct Census {
+pub(super) struct QueueCensus {
     pub(super) limits: QueueLimits,
     places: Mutex<Places>,
     pub(super) remembered: AtomicUsize,
@@ -56,12 +56,12 @@ struct Places {
 }
 
 /// A queue at which polls wait counts as one while it has this.
-pub(super) struct Place {
-    census: Arc<Census>,
+pub(super) struct QueuePlace {
+    census: Arc<QueueCensus>,
     namespace_id: Arc<str>,
 }
 
-impl Census {
+impl QueueCensus {
     pub(super) fn new(limits: QueueLimits) -> Arc<Self> {
         let (places, remembered, refused) = Default::default();
         Arc::new(Self { limits, places, remembered, refused })
@@ -79,14 +79,14 @@ impl Census {
     ///
     /// # Errors
     /// There are as many as may be.
-    pub(super) fn admit(self: &Arc<Self>, namespace_id: &str) -> Result<Place, Failure> {
+    pub(super) fn admit(self: &Arc<Self>, namespace_id: &str) -> Result<QueuePlace, CallFailure> {
         let QueueLimits { namespace_polled_max, polled_max, .. } = self.limits;
         let mut places = self.places();
         let failure =
             if places.namespaces.get(namespace_id).is_some_and(|count| *count >= namespace_polled_max) {
-                Failure::NamespaceCrowded { queues: namespace_polled_max }
+                CallFailure::NamespaceCrowded { queues: namespace_polled_max }
             } else if places.all >= polled_max {
-                Failure::Crowded { queues: polled_max }
+                CallFailure::Crowded { queues: polled_max }
             } else {
                 return Ok(self.take(&mut places, namespace_id));
             };
@@ -95,16 +95,16 @@ impl Census {
     }
 
     /// A place whatever the bounds say: there is something for the poll, or it was let in before.
-    pub(super) fn enter(self: &Arc<Self>, namespace_id: &str) -> Place {
+    pub(super) fn enter(self: &Arc<Self>, namespace_id: &str) -> QueuePlace {
         self.take(&mut self.places(), namespace_id)
     }
 
-    fn take(self: &Arc<Self>, places: &mut Places, namespace_id: &str) -> Place {
+    fn take(self: &Arc<Self>, places: &mut Places, namespace_id: &str) -> QueuePlace {
         let known = places.namespaces.get_key_value(namespace_id).map(|(known, _)| Arc::clone(known));
         let namespace_id = known.unwrap_or_else(|| namespace_id.into());
         places.all += 1;
         *places.namespaces.entry(Arc::clone(&namespace_id)).or_default() += 1;
-        Place { census: Arc::clone(self), namespace_id }
+        QueuePlace { census: Arc::clone(self), namespace_id }
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
@@ -112,7 +112,7 @@ impl Census {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut places = self.census.places();
         places.all -= 1;

@@ -12,7 +12,7 @@ use crate::model::task_types::{Offer, QueueKey, Ready, Waiting};
 pub type KeptBack = BTreeMap<u8, (usize, i64)>;
 
 /// Knows which node brings the polls and the tasks of a queue together.
-pub trait Homes: Send + Sync {
+pub trait RemoteQueues: Send + Sync {
     /// True where another node does. A sticky queue meets where its normal queue does: only that one is asked for.
     fn is_far(&self, normal: &QueueKey) -> bool;
 

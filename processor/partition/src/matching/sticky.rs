@@ -1,12 +1,12 @@
 //! The private queue of a worker that goes: what waits there goes to the normal queue.
 
 use crate::matching::dispatcher::{Backlog, Dispatcher};
-use crate::model::inbox_message::{Event, Send};
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::task_types::{QueueKey, Ready};
 
 impl Dispatcher {
     /// See [`crate::Router::retire_sticky_queue`].
-    pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str, send: &Send) {
+    pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str, send: &PartitionSender) {
         let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
         let ready = {
             let mut shard = self.shard(&key);
@@ -21,7 +21,7 @@ impl Dispatcher {
 
     /// The worker of a sticky queue has gone while a poll of it waited. Where no other one waits, what is there goes to the
     /// normal queue at once, and so does what comes until it polls again.
-    pub fn abandon_sticky_queue(&self, namespace_id: &str, name: &str, send: &Send) {
+    pub fn abandon_sticky_queue(&self, namespace_id: &str, name: &str, send: &PartitionSender) {
         let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
         let ready = {
             let mut shard = self.shard(&key);
@@ -37,7 +37,7 @@ impl Dispatcher {
     }
 
     /// What waits in a sticky queue without a worker goes to the normal queue.
-    pub(super) fn leave_sticky_queue(&self, key: &QueueKey, ready: Backlog, send: &Send) {
+    pub(super) fn leave_sticky_queue(&self, key: &QueueKey, ready: Backlog, send: &PartitionSender) {
         for ready in ready.into_all() {
             match ready {
                 Ready::Task(mut task) => {
@@ -52,7 +52,7 @@ impl Dispatcher {
                 Ready::Query { partition, query_id, offered_by, .. } => {
                     match (offered_by, self.homes.get()) {
                         (Some(node), Some(homes)) => homes.lost(node, partition, query_id),
-                        (None, _) | (_, None) => drop(send(partition, Event::QueryLost { query_id })),
+                        (None, _) | (_, None) => drop(send(partition, InboxMessage::QueryLost { query_id })),
                     }
                 }
             }

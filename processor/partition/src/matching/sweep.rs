@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::matching::dispatcher::{Dispatcher, FORGET_MS, Queue};
-use crate::model::inbox_message::Send;
+use crate::model::inbox_message::PartitionSender;
 
 /// Of the queues without polls and tasks: the last poll of each in ms, and how many pollers are known there.
 type Ended = Vec<(i64, usize)>;
@@ -21,7 +21,7 @@ struct Horizon {
 impl Dispatcher {
     /// Hands out what a rate limit held back, takes what waits for workers that are gone to others, and forgets queues that
     /// nobody uses.
-    pub fn sweep(&self, send: &Send) {
+    pub fn sweep(&self, send: &PartitionSender) {
         let now_ms = self.now_ms();
         let horizon = self.horizon(now_ms);
         let mut remembered = 0;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::matching::dispatcher::tests::{Polling, bounded, brought, key, task, try_poll};
     use crate::matching::dispatcher::{QueueCounts, QueueLimits};
-    use crate::model::admission::Failure;
+    use crate::model::admission::CallFailure;
 
     fn limits(polled: usize, remembered: usize) -> QueueLimits {
         QueueLimits {
@@ -139,13 +139,13 @@ mod tests {
     fn polls_wait_at_so_many_queues_of_a_namespace_and_in_all() {
         let (dispatcher, _now_ms, send, sent) = bounded(limits(2, 10));
         let poll = |namespace_id, name| try_poll(&dispatcher, (namespace_id, name), None, &send);
-        let refused = |polling: Result<Polling, Failure>| polling.err();
+        let refused = |polling: Result<Polling, CallFailure>| polling.err();
         let one = poll("n", "1").expect("there is room");
         let two = poll("n", "2").expect("there is room");
-        assert_eq!(refused(poll("n", "3")), Some(Failure::NamespaceCrowded { queues: 2 }));
+        assert_eq!(refused(poll("n", "3")), Some(CallFailure::NamespaceCrowded { queues: 2 }));
         drop(poll("n", "2").expect("polls wait there already"));
         let other = poll("other", "1").expect("it is another namespace's");
-        assert_eq!(refused(poll("third", "1")), Some(Failure::Crowded { queues: 3 }));
+        assert_eq!(refused(poll("third", "1")), Some(CallFailure::Crowded { queues: 3 }));
         assert!(dispatcher.offer(&key("4"), task(1, 4), &send).is_none());
         let fourth = poll("n", "4").expect("something is ready there");
         assert_eq!(brought(&sent), [(1, 4)]);

@@ -7,7 +7,7 @@ const SECONDS: usize = 30;
 
 /// What was added and handed out, by level.
 #[derive(Default)]
-pub struct Flows {
+pub struct Throughput {
     levels: BTreeMap<u8, (Flow, Flow)>,
     /// When a rate has last held something back, in ms.
     held_ms: Option<i64>,
@@ -21,7 +21,7 @@ struct Flow {
     counts: [u32; SECONDS],
 }
 
-impl Flows {
+impl Throughput {
     /// Something has come.
     pub fn added(&mut self, level: u8, now_ms: i64) {
         self.level(level, now_ms).0.count(now_ms);
@@ -91,13 +91,13 @@ mod tests {
 
     const T: i64 = 1_700_000_000_000;
 
-    fn shown(flows: &Flows, now_ms: i64) -> Vec<(u8, f32, f32)> {
+    fn shown(flows: &Throughput, now_ms: i64) -> Vec<(u8, f32, f32)> {
         flows.per_second(now_ms).collect()
     }
 
     #[test]
     fn a_rate_is_what_came_by_the_time_that_it_took() {
-        let mut flows = Flows::default();
+        let mut flows = Throughput::default();
         assert!(shown(&flows, T).is_empty());
         (0..40).for_each(|_| flows.added(3, T));
         assert_eq!(shown(&flows, T), [(3, 40.0, 0.0)], "over a second at least");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_window_is_forgotten() {
-        let mut flows = Flows::default();
+        let mut flows = Throughput::default();
         (0..60).for_each(|second| flows.added(3, T + second * 1_000));
         assert_eq!(shown(&flows, T + 59_000), [(3, 1.0, 0.0)], "one a second");
         assert_eq!(shown(&flows, T + 74_000), [(3, 0.5, 0.0)]);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_does_no_harm() {
-        let mut flows = Flows::default();
+        let mut flows = Throughput::default();
         flows.added(3, T);
         flows.added(3, T - 90_000);
         flows.added(3, i64::MIN);

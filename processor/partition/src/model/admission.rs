@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Why a call got no answer from a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CallFailure {
     /// Too much is waiting already; later it may go through.
     #[error("the partition has too many requests waiting")]
     Busy,
@@ -36,7 +36,7 @@ pub enum Failure {
 }
 
 /// What an order came to.
-pub type Answer<T> = Result<T, Failure>;
+pub type CallResult<T> = Result<T, CallFailure>;
 
 /// How many requests wait, per partition, against three limits: completions and cancellations are let in when starts
 /// and signals no longer are, and neither has to wait for a place because many read.
@@ -54,7 +54,7 @@ struct Waits {
 
 /// What a request is let in as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum RequestClass {
     /// Begins work, or adds to it.
     Ordinary,
     /// Ends work, or stops it.
@@ -81,36 +81,36 @@ impl Admission {
         self.waiting[partition as usize].reads.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, partition: u32, lane: Lane) -> Answer<Slot> {
+    pub(crate) fn enter(self: &Arc<Self>, partition: u32, lane: RequestClass) -> CallResult<AdmissionSlot> {
         let limit = match lane {
-            Lane::Ordinary => self.orders_max,
-            Lane::Urgent => self.orders_max.saturating_mul(2),
-            Lane::Read => self.reads_max,
+            RequestClass::Ordinary => self.orders_max,
+            RequestClass::Urgent => self.orders_max.saturating_mul(2),
+            RequestClass::Read => self.reads_max,
         };
-        let slot = Slot { admission: self.clone(), partition, lane };
+        let slot = AdmissionSlot { admission: self.clone(), partition, lane };
         // Where the limit is reached the slot is given back at once.
-        if slot.count().fetch_add(1, Ordering::Relaxed) >= limit { Err(Failure::Busy) } else { Ok(slot) }
+        if slot.count().fetch_add(1, Ordering::Relaxed) >= limit { Err(CallFailure::Busy) } else { Ok(slot) }
     }
 }
 
 /// A place among the waiting requests; given back when dropped.
-pub struct Slot {
+pub struct AdmissionSlot {
     admission: Arc<Admission>,
     partition: u32,
-    lane: Lane,
+    lane: RequestClass,
 }
 
-impl Slot {
+impl AdmissionSlot {
     fn count(&self) -> &AtomicUsize {
         let waits = &self.admission.waiting[self.partition as usize];
         match self.lane {
-            Lane::Ordinary | Lane::Urgent => &waits.orders,
-            Lane::Read => &waits.reads,
+            RequestClass::Ordinary | RequestClass::Urgent => &waits.orders,
+            RequestClass::Read => &waits.reads,
         }
     }
 }
 
-impl Drop for Slot {
+impl Drop for AdmissionSlot {
     fn drop(&mut self) {
         self.count().fetch_sub(1, Ordering::Relaxed);
     }

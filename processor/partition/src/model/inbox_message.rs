@@ -4,45 +4,45 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::machine::update::Standing;
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_engine::{Reply, TaskGrant};
 use everlog_log::Appended;
 use everlog_wire::Body;
 use everlog_wire::public_command::SourcePosition;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::admission::{Answer, Failure, Slot};
+use crate::model::admission::{AdmissionSlot, CallFailure, CallResult};
 use crate::model::keys::{Address, RunKey};
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 use crate::model::task_types::{TaskRef, Waiting};
 use crate::model::types::{
     Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want, WorkflowTask,
 };
 
 /// Sends an event to the thread that owns a partition; false where it is gone.
-pub type Send = Arc<dyn Fn(u32, Event) -> bool + std::marker::Send + Sync>;
+pub type PartitionSender = Arc<dyn Fn(u32, InboxMessage) -> bool + std::marker::Send + Sync>;
 
 /// What reaches a partition.
-pub enum Event {
+pub enum InboxMessage {
     /// An order to journal.
-    Order {
+    Request {
         /// The order.
-        input: Input,
+        input: RequestRecord,
         /// Its place among the waiting requests.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Reply>>,
+        reply: oneshot::Sender<CallResult<Reply>>,
     },
     /// A completed workflow task, with answers to the queries that went along with it.
     CompleteTask {
         /// The order.
-        input: Input,
+        input: RequestRecord,
         /// The worker's answers.
         answers: Vec<QueryAnswer>,
         /// Its place among the waiting requests.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Completion>>,
+        reply: oneshot::Sender<CallResult<Completion>>,
     },
     /// A reader.
     Read {
@@ -51,9 +51,9 @@ pub enum Event {
         /// What to read of it.
         want: Want,
         /// Its place among the waiting readers.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Option<Reading>>>,
+        reply: oneshot::Sender<CallResult<Option<Reading>>>,
     },
     /// A caller that waits for news of a run.
     Watch {
@@ -62,18 +62,18 @@ pub enum Event {
         /// The last event that the caller knows.
         known_event_id: i64,
         /// Its place among the waiting readers; given back once it is noted who waits.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
         reply: oneshot::Sender<()>,
     },
     /// An order that brings an update, alone or with a start.
     Update {
         /// The order.
-        input: Input,
+        input: RequestRecord,
         /// Its place among the waiting requests; given back with the answer.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Reply>>,
+        reply: oneshot::Sender<CallResult<Reply>>,
         /// Where goes what comes of the update later.
         news: mpsc::Sender<UpdateNews>,
     },
@@ -84,9 +84,9 @@ pub enum Event {
         /// The update.
         update_id: String,
         /// Its place among the waiting readers; given back with the answer.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// How it stands; none where the run does not know it.
-        reply: oneshot::Sender<Answer<Option<Standing>>>,
+        reply: oneshot::Sender<CallResult<Option<Standing>>>,
         /// Where goes what comes of it later.
         news: mpsc::Sender<UpdateNews>,
     },
@@ -95,25 +95,25 @@ pub enum Event {
         /// The question.
         request: QueryRequest,
         /// Its place among the waiting requests.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<QueryOutcome>>,
+        reply: oneshot::Sender<CallResult<QueryOutcome>>,
     },
     /// A worker's answer to a direct question.
     QueryAnswered {
         /// The answer.
         answer: QueryAnswer,
         /// Its place among the waiting requests.
-        slot: Slot,
+        slot: AdmissionSlot,
         /// False where nobody waits for it.
         reply: oneshot::Sender<bool>,
     },
     /// A task that was granted with another order wants its history.
-    Furnish {
+    LoadTask {
         /// The task.
         grant: TaskGrant,
         /// Where the answer goes.
-        reply: oneshot::Sender<Answer<WorkflowTask>>,
+        reply: oneshot::Sender<CallResult<WorkflowTask>>,
     },
     /// The dispatcher found a poll for a task of this partition. As many can wait as polls were let in.
     Claim {
@@ -147,7 +147,7 @@ pub enum Event {
     /// in.
     Release {
         /// The order that takes it back.
-        input: Input,
+        input: RequestRecord,
     },
     /// Public records for a journal that only its owner appends to, in the order of their source. Whoever sends them
     /// sends the next ones for this partition when these are done.
@@ -155,7 +155,7 @@ pub enum Event {
         /// `Forwarded` or `Unreadable`, each with its place.
         bodies: Vec<Body>,
         /// Told when all of them are applied; dropped where nobody knows, and they are to be sent again.
-        done: oneshot::Sender<Answer<()>>,
+        done: oneshot::Sender<CallResult<()>>,
     },
     /// Asks how far the records of a source were applied.
     Mark {
@@ -165,21 +165,21 @@ pub enum Event {
         reply: oneshot::Sender<u64>,
     },
     /// Letters of another partition of this process, as journal records.
-    Letters {
+    Messages {
         /// Who sends them.
         from: u32,
         /// In the order of their numbers.
         letters: Vec<Bytes>,
     },
     /// Letters have arrived.
-    LettersTaken {
+    MessagesTaken {
         /// At this partition.
         by: u32,
         /// Up to this number.
         number: u64,
     },
     /// The letters on their way have not arrived for sure.
-    LettersLost {
+    MessagesLost {
         /// At this partition.
         by: u32,
     },
@@ -195,21 +195,21 @@ pub enum Event {
     Restored(Result<everlog_log::RestoreChunk, everlog_log::Error>),
 }
 
-impl Event {
+impl InboxMessage {
     /// What the log tells is for the life of the partition that asked for it, and for no later one.
     pub fn is_report(&self) -> bool {
         matches!(self, Self::Appended(_) | Self::Committed(_) | Self::Restored(_))
     }
 
     /// The partition is not here, and nothing of this was taken: whoever waits for an answer is told.
-    pub fn refuse(self, failure: Failure) {
+    pub fn refuse(self, failure: CallFailure) {
         match self {
-            Self::Order { reply, .. } | Self::Update { reply, .. } => tell(reply, Err(failure)),
-            Self::AwaitUpdate { reply, .. } => tell(reply, Err(failure)),
-            Self::CompleteTask { reply, .. } => tell(reply, Err(failure)),
-            Self::Read { reply, .. } => tell(reply, Err(failure)),
-            Self::Query { reply, .. } => tell(reply, Err(failure)),
-            Self::Furnish { reply, .. } => tell(reply, Err(failure)),
+            Self::Request { reply, .. } | Self::Update { reply, .. } => send_reply(reply, Err(failure)),
+            Self::AwaitUpdate { reply, .. } => send_reply(reply, Err(failure)),
+            Self::CompleteTask { reply, .. } => send_reply(reply, Err(failure)),
+            Self::Read { reply, .. } => send_reply(reply, Err(failure)),
+            Self::Query { reply, .. } => send_reply(reply, Err(failure)),
+            Self::LoadTask { reply, .. } => send_reply(reply, Err(failure)),
             Self::Watch { .. }
             | Self::QueryAnswered { .. }
             | Self::Claim { .. }
@@ -219,9 +219,9 @@ impl Event {
             | Self::Release { .. }
             | Self::Ingest { .. }
             | Self::Mark { .. }
-            | Self::Letters { .. }
-            | Self::LettersTaken { .. }
-            | Self::LettersLost { .. }
+            | Self::Messages { .. }
+            | Self::MessagesTaken { .. }
+            | Self::MessagesLost { .. }
             | Self::OfferAgain
             | Self::Nudge
             | Self::Appended(_)

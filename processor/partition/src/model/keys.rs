@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_wire::public_command::SourcePosition;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ pub struct Address {
 
 impl Address {
     /// Where an order goes.
-    pub fn of(input: &Input) -> Self {
+    pub fn of(input: &RequestRecord) -> Self {
         Self {
             namespace_id: input.namespace_id.clone(),
             workflow_id: input.workflow_id.clone(),
@@ -148,7 +148,7 @@ pub fn history_key(key: &RunKey, first_event_id: i64) -> Bytes {
 }
 
 /// The key of a run's alarm: bucket, time, and the rest of the run's key.
-pub fn alarm_key(key: &RunKey, due_ms: i64) -> Bytes {
+pub fn timer_key(key: &RunKey, due_ms: i64) -> Bytes {
     let mut row = BytesMut::with_capacity(key.bytes().len() + 8);
     row.put_slice(&key.bytes()[..2]);
     row.put_i64(due_ms);
@@ -157,7 +157,7 @@ pub fn alarm_key(key: &RunKey, due_ms: i64) -> Bytes {
 }
 
 /// Time and run of an alarm's key; none where it is not one.
-pub fn read_alarm_key(row: &[u8]) -> Option<(i64, RunKey)> {
+pub fn read_timer_key(row: &[u8]) -> Option<(i64, RunKey)> {
     let due_ms = i64::from_be_bytes(row.get(2..10)?.try_into().ok()?);
     let mut key = BytesMut::with_capacity(row.len() - 8);
     key.put_slice(&row[..2]);
@@ -174,7 +174,7 @@ pub(crate) fn incarnation(source: &SourcePosition) -> [u8; 16] {
 }
 
 /// Where these rows stand: behind those of tasks that wait, before any alarm.
-pub(crate) const LEFTOVER_MS: i64 = 1;
+pub(crate) const DELETION_MS: i64 = 1;
 
 /// Where runs stand among the alarms that have a task waiting for a worker.
 pub(crate) const WAITING_MS: Range<i64> = 0..1;

@@ -4,30 +4,30 @@ use everlog_engine::Reply;
 use everlog_wire::Record;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::model::admission::{Answer, Slot};
-use crate::model::inbox_message::Event;
+use crate::model::admission::{AdmissionSlot, CallResult};
+use crate::model::inbox_message::InboxMessage;
 use crate::model::task_types::{TaskRef, Waiting};
 use crate::model::types::{Completion, QueryAnswer, UpdateNews};
 
 /// Who waits for a journal record.
-pub(crate) enum Waiter {
+pub(crate) enum ReplyTo {
     Nobody,
-    Order(oneshot::Sender<Answer<Reply>>, Slot),
-    Update(oneshot::Sender<Answer<Reply>>, mpsc::Sender<UpdateNews>, Slot),
-    Completion(oneshot::Sender<Answer<Completion>>, Vec<QueryAnswer>, Slot),
+    Order(oneshot::Sender<CallResult<Reply>>, AdmissionSlot),
+    Update(oneshot::Sender<CallResult<Reply>>, mpsc::Sender<UpdateNews>, AdmissionSlot),
+    Completion(oneshot::Sender<CallResult<Completion>>, Vec<QueryAnswer>, AdmissionSlot),
     Claim(TaskRef, Box<Waiting>),
 }
 
 /// A record to append, and what is to happen once it is applied.
-pub(crate) struct Entry {
+pub(crate) struct PendingRecord {
     pub(crate) record: Record,
-    pub(crate) waiter: Waiter,
+    pub(crate) waiter: ReplyTo,
     /// Reads that came before it was sent.
-    pub(crate) reads: Vec<Event>,
+    pub(crate) reads: Vec<InboxMessage>,
 }
 
-impl Entry {
-    pub(crate) fn new(record: Record, waiter: Waiter) -> Self {
+impl PendingRecord {
+    pub(crate) fn new(record: Record, waiter: ReplyTo) -> Self {
         Self { record, waiter, reads: Vec::new() }
     }
 }

@@ -12,7 +12,7 @@ const STRIDE: f32 = 1_000.0;
 
 /// A task's place among those that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Precedence {
+pub struct TaskPriority {
     /// 1 goes first, 5 last.
     pub level: u8,
     /// Tasks of one key share a turn; empty = those of one run do.
@@ -21,7 +21,7 @@ pub struct Precedence {
     pub stride: u32,
 }
 
-impl Default for Precedence {
+impl Default for TaskPriority {
     fn default() -> Self {
         Self { level: LEVEL_DEFAULT, fairness_key: Box::default(), stride: STRIDE as u32 }
     }
@@ -38,7 +38,7 @@ struct Priority {
     fairness_weight: f32,
 }
 
-impl Precedence {
+impl TaskPriority {
     /// As another node has told; 0 = as usual.
     pub fn new(level: u32, fairness_key: Box<str>, stride: u32) -> Self {
         let usual = Self::default();
@@ -83,22 +83,22 @@ mod tests {
 
     #[test]
     fn a_task_says_itself_or_its_run_does_or_nobody() {
-        assert_eq!(Precedence::of(None, None), Precedence::default());
+        assert_eq!(TaskPriority::of(None, None), TaskPriority::default());
         let (own, run) = (bytes(1, "", 0.0), bytes(5, "tenant", 2.0));
-        let both = Precedence::of(Some(&own), Some(&run));
-        assert_eq!(both, Precedence { level: 1, fairness_key: "tenant".into(), stride: 500 });
-        assert_eq!(Precedence::of(None, Some(&run)).level, 5);
-        assert_eq!(Precedence::of(Some(&Bytes::from_static(b"\xff")), None), Precedence::default());
+        let both = TaskPriority::of(Some(&own), Some(&run));
+        assert_eq!(both, TaskPriority { level: 1, fairness_key: "tenant".into(), stride: 500 });
+        assert_eq!(TaskPriority::of(None, Some(&run)).level, 5);
+        assert_eq!(TaskPriority::of(Some(&Bytes::from_static(b"\xff")), None), TaskPriority::default());
     }
 
     #[test]
     fn whatever_is_given_is_a_level_and_a_stride_that_ends() {
         for (key, level) in [(i32::MIN, 3), (-1, 3), (0, 3), (1, 1), (5, 5), (6, 5), (i32::MAX, 5)] {
-            assert_eq!(Precedence::of(Some(&bytes(key, "", 0.0)), None).level, level, "{key}");
+            assert_eq!(TaskPriority::of(Some(&bytes(key, "", 0.0)), None).level, level, "{key}");
         }
         let weights = [(f32::NAN, 1_000), (-1.0, 1_000), (f32::INFINITY, 1), (1e30, 1), (1e-30, 1_000_000)];
         for (weight, stride) in weights {
-            let given = Precedence::of(Some(&bytes(0, "", weight)), None).stride;
+            let given = TaskPriority::of(Some(&bytes(0, "", weight)), None).stride;
             assert!(given.abs_diff(stride) <= 1, "{weight}: {given}");
         }
     }

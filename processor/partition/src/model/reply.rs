@@ -3,6 +3,6 @@
 use tokio::sync::oneshot;
 
 /// Sends an answer; where nobody waits any more, nobody needs to be told.
-pub(crate) fn tell<T>(reply: oneshot::Sender<T>, answer: T) {
+pub(crate) fn send_reply<T>(reply: oneshot::Sender<T>, answer: T) {
     let _gone = reply.send(answer);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::model::keys::RunKey;
-use crate::model::priority::Precedence;
+use crate::model::priority::TaskPriority;
 use crate::model::types::{Delivery, Poll};
 
 /// A task queue.
@@ -34,7 +34,7 @@ pub struct TaskRef {
     /// Where a task of a sticky queue goes when its worker is gone.
     pub normal_queue: Option<String>,
     /// Its place among those that wait.
-    pub precedence: Precedence,
+    pub precedence: TaskPriority,
     /// The node that has offered it; none = a partition of this one has.
     pub offered_by: Option<Arc<str>>,
     /// The term that it was offered in: the offset behind its owner's record in the journal of the partition. None: by a node of a

@@ -42,14 +42,14 @@ pub enum Delivery {
     /// A query for a run in which nothing happens.
     Query(Box<QueryTask>),
     /// A task or a query of a partition on another node, as its worker is to be told.
-    Told(Told),
+    Remote(RemoteClaim),
     /// Nothing: the queue was retired.
     Nothing,
 }
 
 /// The answer to a poll, made by the node that owns the run.
 #[derive(Debug)]
-pub struct Told {
+pub struct RemoteClaim {
     /// The encoded message of the gateway's API.
     pub answer: Bytes,
     /// Tells the owner whether the answer has reached somebody.

@@ -6,7 +6,7 @@ use everlog_avro::command::Code;
 use everlog_avro::outcome::Outcome;
 use everlog_engine::event::Attributes;
 use everlog_engine::machine::update::{End, Stage, Standing, standing};
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::keys::{RunKey, WorkflowKey, state_key};
 use crate::partition::Partition;
-use crate::public::outputs::Told;
+use crate::public::outputs::CommandOrigin;
 
 /// What became of an update that no worker had taken when its run was closed.
 const ABORTED: &str = "workflow update was aborted by closing workflow";
@@ -44,7 +44,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         forwarded: &PublicCommand,
         reply: &Reply,
     ) -> Result<(), Error> {
-        let told = Told::of_forwarded(source, forwarded);
+        let told = CommandOrigin::of_forwarded(source, forwarded);
         let standing = match reply {
             Reply::Update(standing) => Some(standing),
             Reply::Started(started) => started.update.as_ref(),
@@ -78,7 +78,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn promise(&mut self, key: &RunKey, update_id: &str, source: &SourcePosition, forwarded: &PublicCommand) {
         let input = forwarded.input.as_ref();
-        let ids = input.map(|input| Input { workflow_id: input.workflow_id.clone(), ..Input::default() });
+        let ids = input.map(|input| RequestRecord {
+            workflow_id: input.workflow_id.clone(),
+            ..RequestRecord::default()
+        });
         let promised = PublicCommand { input: ids, ..forwarded.clone() };
         self.runs.store().put(
             Space::State,
@@ -93,7 +96,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             for (row, forwarded) in self.promises(key, &update_id)? {
                 self.runs.store().delete(Space::State, row);
                 let Some(source) = forwarded.source.clone() else { continue };
-                let told = Told::of_forwarded(&source, &forwarded);
+                let told = CommandOrigin::of_forwarded(&source, &forwarded);
                 match &ended {
                     Ended::Answered(standing) => {
                         self.publish_outcome(&told, |outcome| outcome.updated(standing))

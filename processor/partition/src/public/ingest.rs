@@ -16,12 +16,12 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
-use crate::model::admission::{Answer, Failure};
+use crate::model::admission::{CallFailure, CallResult};
 use crate::model::keys::Address;
-use crate::model::pending::{Entry, Waiter};
-use crate::model::reply::tell;
+use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::reply::send_reply;
 use crate::partition::Partition;
-use crate::public::outputs::Told;
+use crate::public::outputs::CommandOrigin;
 use crate::timers::delayed_commands::{due_ms, row_key};
 
 /// Sources whose marks are kept.
@@ -32,7 +32,7 @@ const BATCHES_MAX: usize = 16;
 /// Records on their way into a journal that only its owner appends to, one after the other: an append that is refused
 /// must never be overtaken by the next.
 #[derive(Default)]
-pub(crate) struct Feed {
+pub(crate) struct IngestQueue {
     batches: VecDeque<Batch>,
     /// The record that was enqueued and has not been applied.
     under_way: Option<SourcePosition>,
@@ -40,10 +40,10 @@ pub(crate) struct Feed {
 
 struct Batch {
     bodies: VecDeque<Body>,
-    done: oneshot::Sender<Answer<()>>,
+    done: oneshot::Sender<CallResult<()>>,
 }
 
-enum Place {
+enum SourceOrder {
     Next,
     Seen,
     Gap,
@@ -52,11 +52,11 @@ enum Place {
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Takes records in for the journal; `done` hears when the last of them is durable and applied.
-    pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<Answer<()>>) {
+    pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<CallResult<()>>) {
         if self.feed.batches.len() >= BATCHES_MAX {
-            tell(done, Err(Failure::Busy));
+            send_reply(done, Err(CallFailure::Busy));
         } else if bodies.iter().any(|body| source_of(body).is_none()) {
-            tell(done, Err(Failure::Internal));
+            send_reply(done, Err(CallFailure::Internal));
         } else {
             self.feed.batches.push_back(Batch { bodies: bodies.into(), done });
         }
@@ -68,9 +68,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let Some(batch) = self.feed.batches.front_mut() else { return };
             if let Some(body) = batch.bodies.pop_front() {
                 self.feed.under_way = source_of(&body).cloned();
-                self.pending.push_back(Entry::new(Record::new(0, body), Waiter::Nobody));
+                self.pending.push_back(PendingRecord::new(Record::new(0, body), ReplyTo::Nobody));
             } else if let Some(batch) = self.feed.batches.pop_front() {
-                tell(batch.done, Ok(()));
+                send_reply(batch.done, Ok(()));
             }
         }
     }
@@ -78,13 +78,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Applies a public command.
     pub(crate) fn ingest(&mut self, offset: u64, forwarded: &PublicCommand) -> Result<(), Error> {
         let Some(source) = &forwarded.source else {
-            self.skip(offset, "a public command without its place", Waiter::Nobody);
+            self.skip(offset, "a public command without its place", ReplyTo::Nobody);
             return Ok(());
         };
-        if !self.is_next(source, || Told::of_forwarded(source, forwarded)) {
+        if !self.is_next(source, || CommandOrigin::of_forwarded(source, forwarded)) {
             return Ok(());
         }
-        let told = Told::of_forwarded(source, forwarded);
+        let told = CommandOrigin::of_forwarded(source, forwarded);
         let Some(input) = &forwarded.input else {
             self.publish_refusal(&told, Code::CommandIncomplete.name(), "it orders nothing");
             return Ok(());
@@ -113,11 +113,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Tells of a public record that is no command.
     pub(crate) fn ingest_unreadable(&mut self, offset: u64, unreadable: &InvalidCommand) {
         let Some(source) = &unreadable.source else {
-            self.skip(offset, "a public record without its place", Waiter::Nobody);
+            self.skip(offset, "a public record without its place", ReplyTo::Nobody);
             return;
         };
-        if self.is_next(source, || Told::of_unreadable(source, unreadable)) {
-            let told = Told::of_unreadable(source, unreadable);
+        if self.is_next(source, || CommandOrigin::of_unreadable(source, unreadable)) {
+            let told = CommandOrigin::of_unreadable(source, unreadable);
             self.publish_refusal(&told, &unreadable.code, &unreadable.reason);
         }
     }
@@ -127,7 +127,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let row = &deliver.row;
         let Some(value) = self.runs.store().get(Space::Timers, row)? else { return Ok(()) };
         let Some(due_ms) = due_ms(row) else {
-            self.skip(offset, "a delivery of what is no command", Waiter::Nobody);
+            self.skip(offset, "a delivery of what is no command", ReplyTo::Nobody);
             return Ok(());
         };
         if due_ms > self.position.last_stamp_ms {
@@ -145,7 +145,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match &forwarded.source {
             Some(source) => self.order(offset, source, &forwarded),
             None => {
-                self.skip(offset, "a public command without its place", Waiter::Nobody);
+                self.skip(offset, "a public command without its place", ReplyTo::Nobody);
                 Ok(())
             }
         }
@@ -157,7 +157,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let Some(row) = self.delayed.take(now_ms) else { break };
             self.stats.wakes.fetch_add(1, Ordering::Relaxed);
             let record = Record::new(self.position.term, Body::DeliverDelayed(DeliverDelayed { row }));
-            self.pending.push_back(Entry::new(record, Waiter::Nobody));
+            self.pending.push_back(PendingRecord::new(record, ReplyTo::Nobody));
         }
     }
 
@@ -168,10 +168,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         source: &SourcePosition,
         forwarded: &PublicCommand,
     ) -> Result<(), Error> {
-        let told = Told::of_forwarded(source, forwarded);
+        let told = CommandOrigin::of_forwarded(source, forwarded);
         let Some(input) = &forwarded.input else { return Ok(()) };
-        let Some((key, reply)) = self.decided(offset, input, &mut Waiter::Nobody)? else {
-            self.skip(offset, "the engine panicked", Waiter::Nobody);
+        let Some((key, reply)) = self.decided(offset, input, &mut ReplyTo::Nobody)? else {
+            self.skip(offset, "the engine panicked", ReplyTo::Nobody);
             self.publish_refusal(&told, Code::InvalidArgument.name(), "it could not be applied");
             return Ok(());
         };
@@ -181,11 +181,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let (code, reason) = of_rejection(rejection);
             self.publish_rejection(&told, code.name(), reason);
         }
-        self.answer(&key, reply, Waiter::Nobody)
+        self.answer(&key, reply, ReplyTo::Nobody)
     }
 
     /// Notes how far a source was applied; false where the record is not to be applied.
-    fn is_next<'a>(&mut self, source: &SourcePosition, told: impl FnOnce() -> Told<'a>) -> bool {
+    fn is_next<'a>(&mut self, source: &SourcePosition, told: impl FnOnce() -> CommandOrigin<'a>) -> bool {
         self.arrived(source);
         let nameless;
         let source = if R::keeps(Rule::IngressIncarnation) {
@@ -195,16 +195,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             &nameless
         };
         match pass(&mut self.position, source) {
-            Place::Next => true,
-            Place::Seen => {
+            SourceOrder::Next => true,
+            SourceOrder::Seen => {
                 self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
                 !R::keeps(Rule::IngressMarks)
             }
-            Place::Gap => {
+            SourceOrder::Gap => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 !R::keeps(Rule::IngressGaps)
             }
-            Place::NoRoom => {
+            SourceOrder::NoRoom => {
                 let reason = format!("commands come from more than {MARKS_MAX} partitions");
                 self.publish_refusal(&told(), Code::Busy.name(), &reason);
                 false
@@ -222,7 +222,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
 /// Moves the mark of a source behind the record, unless it stands there already. A new source beyond those that are
 /// kept takes the place of the oldest one of another topic.
-fn pass(position: &mut Position, source: &SourcePosition) -> Place {
+fn pass(position: &mut Position, source: &SourcePosition) -> SourceOrder {
     let marks = &mut position.marks;
     let is_its = |mark: &&mut SourcePosition| {
         mark.partition == source.partition && mark.incarnation == source.incarnation
@@ -230,27 +230,27 @@ fn pass(position: &mut Position, source: &SourcePosition) -> Place {
     let next = source.offset.saturating_add(1);
     if let Some(mark) = marks.iter_mut().find(is_its) {
         if source.offset < mark.offset {
-            return Place::Seen;
+            return SourceOrder::Seen;
         }
         if mark.offset < source.follows {
-            return Place::Gap;
+            return SourceOrder::Gap;
         }
         mark.offset = next;
-        return Place::Next;
+        return SourceOrder::Next;
     }
     let oldest = marks.iter().position(|mark| mark.incarnation != source.incarnation);
     let is_full = marks.len() >= MARKS_MAX;
     if is_full && oldest.is_none() {
-        return Place::NoRoom;
+        return SourceOrder::NoRoom;
     }
     if source.follows > 0 {
-        return Place::Gap;
+        return SourceOrder::Gap;
     }
     if let (true, Some(oldest)) = (is_full, oldest) {
         marks.remove(oldest);
     }
     marks.push(SourcePosition { offset: next, ..source.clone() });
-    Place::Next
+    SourceOrder::Next
 }
 
 /// The offset behind the last record of a source that was applied.
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn an_offset_counts_once_and_each_source_for_itself() {
         let mut position = Position::default();
-        let mut is_next = |source: &SourcePosition| matches!(pass(&mut position, source), Place::Next);
+        let mut is_next = |source: &SourcePosition| matches!(pass(&mut position, source), SourceOrder::Next);
         assert!(is_next(&source(1, 0, 5)));
         assert!(!is_next(&source(1, 0, 5)) && !is_next(&source(1, 0, 3)));
         assert!(is_next(&source(1, 0, 9)), "transactions leave gaps");
@@ -297,11 +297,11 @@ mod tests {
     fn marks_are_bounded_and_those_of_old_topics_go_first() {
         let mut position = Position::default();
         for partition in 0..MARKS_MAX as u32 {
-            assert!(matches!(pass(&mut position, &source(1, partition, 0)), Place::Next));
+            assert!(matches!(pass(&mut position, &source(1, partition, 0)), SourceOrder::Next));
         }
-        assert!(matches!(pass(&mut position, &source(1, u32::MAX, 0)), Place::NoRoom));
-        assert!(matches!(pass(&mut position, &source(2, 0, 0)), Place::Next));
+        assert!(matches!(pass(&mut position, &source(1, u32::MAX, 0)), SourceOrder::NoRoom));
+        assert!(matches!(pass(&mut position, &source(2, 0, 0)), SourceOrder::Next));
         assert_eq!(position.marks.len(), MARKS_MAX);
-        assert!(matches!(pass(&mut position, &source(2, 0, 0)), Place::Seen));
+        assert!(matches!(pass(&mut position, &source(2, 0, 0)), SourceOrder::Seen));
     }
 }

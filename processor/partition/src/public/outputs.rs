@@ -28,7 +28,7 @@ const CORRELATION_ID: &str = "correlation-id";
 type Headers = Vec<(&'static str, Bytes)>;
 
 /// What the world calls things. Asked for every batch of events: it never waits.
-pub trait Public: Send + Sync + 'static {
+pub trait NameResolver: Send + Sync + 'static {
     /// The name of a namespace by its UUID; none where it is gone.
     fn namespace(&self, id: &str) -> Option<Arc<str>>;
     /// The id under which the registry knows a noun's schema.
@@ -41,7 +41,7 @@ pub trait Public: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unnamed;
 
-impl Public for Unnamed {
+impl NameResolver for Unnamed {
     fn namespace(&self, _id: &str) -> Option<Arc<str>> {
         None
     }
@@ -109,7 +109,7 @@ impl Outputs {
 }
 
 /// What is known of a public record.
-pub(crate) struct Told<'a> {
+pub(crate) struct CommandOrigin<'a> {
     source: &'a SourcePosition,
     namespace: Option<&'a str>,
     workflow_id: Option<&'a str>,
@@ -118,7 +118,7 @@ pub(crate) struct Told<'a> {
     original: Option<&'a Original>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> CommandOrigin<'a> {
     pub(crate) fn of_forwarded(source: &'a SourcePosition, forwarded: &'a PublicCommand) -> Self {
         Self {
             source,
@@ -187,7 +187,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// What became of a command, for whoever asked.
-    pub(crate) fn publish_outcome(&mut self, told: &Told<'_>, become_of: impl FnOnce(Outcome) -> Outcome) {
+    pub(crate) fn publish_outcome(
+        &mut self,
+        told: &CommandOrigin<'_>,
+        become_of: impl FnOnce(Outcome) -> Outcome,
+    ) {
         let Some(reply_to) = told.reply_to else { return };
         let mut outcome = Outcome::new(&told.place(), self.position.last_stamp_ms);
         outcome.command_id = told.command_id.map(str::to_owned);
@@ -205,7 +209,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A public record was refused: for whoever asked, and among the rejections. `code` is the name of a [`Code`],
     /// perhaps of a later release.
-    pub(crate) fn publish_refusal(&mut self, told: &Told<'_>, code: &str, reason: &str) {
+    pub(crate) fn publish_refusal(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
         self.publish_outcome(told, |outcome| Outcome {
             code: Some(code.to_owned()),
             ..outcome.refused(Code::InvalidArgument, reason)
@@ -214,7 +218,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// A public record was refused: with its bytes, among the rejections.
-    pub(crate) fn publish_rejection(&mut self, told: &Told<'_>, code: &str, reason: &str) {
+    pub(crate) fn publish_rejection(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
         self.stats.rejections.count(code);
         let original = told.original;
         let headers = original.map(|original| original.headers.as_slice()).unwrap_or_default();

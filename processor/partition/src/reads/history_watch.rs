@@ -6,20 +6,20 @@ use everlog_engine::Run;
 use tokio::sync::oneshot;
 
 use crate::model::keys::RunKey;
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 
 /// Callers that wait, by run.
 #[derive(Default)]
-pub struct Watchers {
+pub struct HistoryWatchers {
     by_run: HashMap<RunKey, Vec<(i64, oneshot::Sender<()>)>>,
 }
 
-impl Watchers {
+impl HistoryWatchers {
     /// Waits until the run has events after `known_event_id` or is closed.
     pub fn add(&mut self, key: RunKey, run: &Run, known_event_id: i64, reply: oneshot::Sender<()>) {
         if is_news(run, known_event_id) {
             // The caller may be gone: then nobody needs to be told.
-            tell(reply, ());
+            send_reply(reply, ());
             return;
         }
         let waiting = self.by_run.entry(key).or_default();
@@ -33,7 +33,7 @@ impl Watchers {
         let mut left = Vec::new();
         for (known_event_id, reply) in waiting.drain(..) {
             if is_news(run, known_event_id) {
-                tell(reply, ());
+                send_reply(reply, ());
             } else if !reply.is_closed() {
                 left.push((known_event_id, reply));
             }

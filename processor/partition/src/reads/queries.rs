@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use everlog_engine::{Rejection, Run};
 use tokio::sync::oneshot;
 
-use crate::model::admission::{Answer, Slot};
+use crate::model::admission::{AdmissionSlot, CallResult};
 use crate::model::keys::{Address, RunKey};
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 use crate::model::types::{QueryAnswer, QueryOutcome, QueryRequest};
 
 /// Attempts of a workflow task after which a run cannot be asked.
@@ -23,9 +23,9 @@ pub struct Question {
     /// What is asked.
     pub request: QueryRequest,
     /// Where the answer goes.
-    pub reply: oneshot::Sender<Answer<QueryOutcome>>,
+    pub reply: oneshot::Sender<CallResult<QueryOutcome>>,
     /// Its place among the waiting requests, given back with the question.
-    pub _slot: Slot,
+    pub _slot: AdmissionSlot,
 }
 
 /// Every question of a partition.
@@ -114,7 +114,7 @@ impl Queries {
             if let Some(index) = questions.iter().position(|question| question.id == answer.query_id) {
                 let question = questions.swap_remove(index);
                 // The caller may be gone: then nobody needs to be told.
-                tell(question.reply, Ok(QueryOutcome::Answered(answer)));
+                send_reply(question.reply, Ok(QueryOutcome::Answered(answer)));
             }
         }
         if !questions.is_empty() {
@@ -138,7 +138,7 @@ impl Queries {
             Way::Direct => self.buffered.remove(key).unwrap_or_default(),
             Way::NotReady(reason) => {
                 for question in self.buffered.remove(key).unwrap_or_default() {
-                    tell(question.reply, Ok(QueryOutcome::NotReady(reason.into())));
+                    send_reply(question.reply, Ok(QueryOutcome::NotReady(reason.into())));
                 }
                 Vec::new()
             }
@@ -153,7 +153,7 @@ impl Queries {
         let direct: Vec<_> = direct.map(|(_, direct)| direct.question).collect();
         for Question { request, reply, .. } in waiting.into_iter().chain(attached).chain(direct) {
             let Address { workflow_id, run_id, .. } = &request.address;
-            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
+            send_reply(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
         }
     }
 
@@ -216,11 +216,11 @@ impl Queries {
 mod tests {
     use everlog_engine::api_types::Status;
     use everlog_engine::machine::workflow_task::Task;
-    use everlog_engine::{Head, Start};
+    use everlog_engine::{ExecutionInfo, Start};
 
     use super::*;
 
-    fn run(change: impl FnOnce(&mut Head)) -> Run {
+    fn run(change: impl FnOnce(&mut ExecutionInfo)) -> Run {
         let mut run = Run::begin(Start::default());
         change(&mut run.head);
         run

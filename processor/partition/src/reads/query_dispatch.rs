@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::Status;
-use everlog_engine::request::{Order, ResetSticky};
+use everlog_engine::request::{Request, ResetSticky};
 use everlog_engine::{Rejection, Run};
 use everlog_log::Log;
 use everlog_store::CommittedRows;
@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::admission::{Answer, Slot};
-use crate::model::inbox_message::Event;
+use crate::model::admission::{AdmissionSlot, CallResult};
+use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{Address, RunKey};
-use crate::model::pending::Waiter;
-use crate::model::reply::tell;
+use crate::model::pending::ReplyTo;
+use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, Waiting};
 use crate::model::types::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask, Receipt};
 use crate::partition::{HOLD_MS, Partition, input};
@@ -26,8 +26,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn ask(
         &mut self,
         request: QueryRequest,
-        slot: Slot,
-        reply: oneshot::Sender<Answer<QueryOutcome>>,
+        slot: AdmissionSlot,
+        reply: oneshot::Sender<CallResult<QueryOutcome>>,
         now_ms: i64,
     ) -> Result<(), Error> {
         let resolved = self.resolve(&request.address)?;
@@ -37,13 +37,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         let (Some((key, _)), Some(run)) = (resolved, run) else {
             let Address { workflow_id, run_id, .. } = &request.address;
-            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
+            send_reply(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
             return Ok(());
         };
         let until_ms = now_ms.saturating_add(request.patience_ms);
         let way = way(&run, until_ms);
         if let Some(outcome) = self.answer_at_once(&key, &run, way, &request) {
-            tell(reply, Ok(outcome));
+            send_reply(reply, Ok(outcome));
             return Ok(());
         }
         let question = Question { id: self.next_query_id(), request, reply, _slot: slot };
@@ -120,7 +120,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn give_up_worker(&mut self, query_id: &str) -> Result<(), Error> {
         let sticky = self.queries.direct(query_id).filter(|direct| direct.sticky_until_ms > 0);
         if let Some(address) = sticky.and_then(|direct| direct.key.address()) {
-            self.enqueue(input(&address, Order::ResetSticky(ResetSticky {})), Waiter::Nobody);
+            self.enqueue(input(&address, Request::ResetSticky(ResetSticky {})), ReplyTo::Nobody);
         }
         self.requeue_query(query_id)
     }
@@ -182,12 +182,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let (send, id, lost) = (self.send.clone(), self.id, query_id.to_owned());
         let receipt = Receipt::new(move || {
             // A partition that is gone has told its callers so.
-            send(id, Event::QueryLost { query_id: lost });
+            send(id, InboxMessage::QueryLost { query_id: lost });
         });
         let (sticky, query_id, receipt) = (waiting.poll.sticky, query_id.into(), Some(receipt));
         let task = QueryTask { run, sticky, history, query, query_id, receipt };
         // Dropped undelivered, the question comes back by its receipt.
-        tell(waiting.reply, Delivery::Query(Box::new(task)));
+        send_reply(waiting.reply, Delivery::Query(Box::new(task)));
         Ok(())
     }
 }

@@ -6,19 +6,23 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::admission::{Answer, Failure};
+use crate::model::admission::{CallFailure, CallResult};
 use crate::model::keys::{Address, RunKey, WorkflowKey};
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 use crate::model::types::{Page, Reading, Want};
 use crate::partition::Partition;
 use crate::tasks::task_payload;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
-    pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Answer<Option<Reading>>, Error> {
+    pub(crate) fn read(
+        &mut self,
+        address: &Address,
+        want: Want,
+    ) -> Result<CallResult<Option<Reading>>, Error> {
         let Some((key, is_current)) = self.resolve(address)? else { return Ok(Ok(None)) };
         let Some(run) = self.runs.get(&key)? else { return Ok(Ok(None)) };
         if !self.has_wanted(&key, &run, want)? {
-            return Ok(Err(Failure::Unavailable));
+            return Ok(Err(CallFailure::Unavailable));
         }
         let page = match want {
             Want::State => Page::default(),
@@ -56,7 +60,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         match (resolved, run) {
             (Some((key, _)), Some(run)) => self.watchers.add(key, &run, known_event_id, reply),
-            (Some(_) | None, _) => tell(reply, ()),
+            (Some(_) | None, _) => send_reply(reply, ()),
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::admission::{Answer, Failure};
+use crate::model::admission::{CallFailure, CallResult};
 use crate::model::keys::{Address, RunKey, WorkflowKey, history_key};
-use crate::model::reply::tell;
+use crate::model::reply::send_reply;
 use crate::model::types::UpdateNews;
 use crate::partition::Partition;
 
@@ -25,11 +25,11 @@ pub(crate) const NEWS_MAX: usize = 2;
 
 /// Callers that wait, by run and update.
 #[derive(Default)]
-pub struct Updates {
+pub struct UpdateWaiters {
     by_run: HashMap<RunKey, BTreeMap<String, Vec<mpsc::Sender<UpdateNews>>>>,
 }
 
-impl Updates {
+impl UpdateWaiters {
     fn add(&mut self, key: RunKey, update_id: &str, news: mpsc::Sender<UpdateNews>) {
         self.by_run.entry(key).or_default().entry(update_id.to_owned()).or_default().push(news);
     }
@@ -124,7 +124,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         &mut self,
         key: &RunKey,
         mut reply: Reply,
-        caller: oneshot::Sender<Answer<Reply>>,
+        caller: oneshot::Sender<CallResult<Reply>>,
         news: mpsc::Sender<UpdateNews>,
     ) -> Result<(), Error> {
         let standing = match &mut reply {
@@ -135,10 +135,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(standing) = standing
             && !self.tell_more(key, standing, news)?
         {
-            tell(caller, Err(Failure::Unavailable));
+            send_reply(caller, Err(CallFailure::Unavailable));
             return Ok(());
         }
-        tell(caller, Ok(reply));
+        send_reply(caller, Ok(reply));
         Ok(())
     }
 
@@ -147,21 +147,21 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         &mut self,
         address: &Address,
         update_id: &str,
-        caller: oneshot::Sender<Answer<Option<Standing>>>,
+        caller: oneshot::Sender<CallResult<Option<Standing>>>,
         news: mpsc::Sender<UpdateNews>,
     ) -> Result<(), Error> {
         let Some((key, _)) = self.resolve(address)? else {
-            tell(caller, Ok(None));
+            send_reply(caller, Ok(None));
             return Ok(());
         };
         let done = self.runs.done_update(&key, update_id)?;
         let run = self.runs.get(&key)?;
         let Some(mut standing) = run.and_then(|run| standing(&run, update_id, done.as_ref())) else {
-            tell(caller, Ok(None));
+            send_reply(caller, Ok(None));
             return Ok(());
         };
         let is_told = self.tell_more(&key, &mut standing, news)?;
-        tell(caller, if is_told { Ok(Some(standing)) } else { Err(Failure::Unavailable) });
+        send_reply(caller, if is_told { Ok(Some(standing)) } else { Err(CallFailure::Unavailable) });
         Ok(())
     }
 

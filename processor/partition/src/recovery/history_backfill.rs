@@ -16,7 +16,7 @@ use prost::Message;
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::inbox_message::Event;
+use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{RunKey, history_key};
 use crate::model::task_types::TaskRef;
 use crate::model::types::{PARKED_MAX, Want};
@@ -33,7 +33,7 @@ const CALLS_MAX: usize = 100;
 
 /// How far the histories are there.
 #[derive(Default)]
-pub(crate) struct Behind {
+pub(crate) struct HistoryBackfill {
     next: Offset,
     all: Option<u64>,
     /// Commits at the time of the question that is under way.
@@ -45,10 +45,10 @@ pub(crate) struct Behind {
     /// Ready tasks that wait for their histories; true = an activity's.
     parked: Vec<(TaskRef, bool)>,
     /// Calls that wait for their histories, and until when.
-    calls: Vec<(Event, i64)>,
+    calls: Vec<(InboxMessage, i64)>,
 }
 
-impl Behind {
+impl HistoryBackfill {
     /// Nothing is there of what the topic has from an offset on.
     pub(crate) fn from(next: Offset) -> Self {
         Self { next, ..Self::default() }
@@ -88,7 +88,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let (next, send, id) = (behind.next, self.send.clone(), self.id);
         let done = Box::new(move |slice| {
             // A partition that is gone needs no rows.
-            send(id, Event::Restored(slice));
+            send(id, InboxMessage::Restored(slice));
         });
         self.log.restore_chunk(Topic::History, id, next, SLICE_BYTES, done);
     }
@@ -142,18 +142,22 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn caught_up(&mut self, now_ms: i64) -> Result<(), Error> {
-        let Behind { parked, calls, .. } = self.behind.take().unwrap_or_default();
+        let HistoryBackfill { parked, calls, .. } = self.behind.take().unwrap_or_default();
         self.stats.behind.store(0, Ordering::Relaxed);
         self.stats.history_left.store(0, Ordering::Relaxed);
         tracing::info!(partition = self.id, "all histories are there");
         for (call, _until_ms) in calls {
-            self.perform(call, now_ms)?;
+            self.execute(call, now_ms)?;
         }
         self.offer_parked(parked)
     }
 
     /// Keeps a call back for as long as its history is missing; gives it back where it need not wait, or has waited.
-    pub(crate) fn keep_back(&mut self, call: Event, now_ms: i64) -> Result<Option<Event>, Error> {
+    pub(crate) fn wait_for_history(
+        &mut self,
+        call: InboxMessage,
+        now_ms: i64,
+    ) -> Result<Option<InboxMessage>, Error> {
         if self.has_history_for(&call)? {
             return Ok(Some(call));
         }
@@ -173,7 +177,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             // A clock that was set back must not put it off.
             let until_ms = until_ms.min(now_ms + CALL_WAITS_MS);
             if until_ms <= now_ms || self.has_history_for(&call)? {
-                self.perform(call, now_ms)?;
+                self.execute(call, now_ms)?;
             } else if let Some(behind) = &mut self.behind {
                 behind.calls.push((call, until_ms));
             }
@@ -181,13 +185,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn has_history_for(&mut self, call: &Event) -> Result<bool, Error> {
+    fn has_history_for(&mut self, call: &InboxMessage) -> Result<bool, Error> {
         if self.is_whole() {
             return Ok(true);
         }
         match call {
-            Event::Order { input, .. } => self.has_past_of(input),
-            Event::Read { address, want, .. } => {
+            InboxMessage::Request { input, .. } => self.has_past_of(input),
+            InboxMessage::Read { address, want, .. } => {
                 let Some((key, _)) = self.resolve(address)? else { return Ok(true) };
                 let Some(run) = self.runs.get(&key)? else { return Ok(true) };
                 self.has_wanted(&key, &run, *want)

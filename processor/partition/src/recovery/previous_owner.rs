@@ -17,14 +17,14 @@ const READ_BYTES: usize = 4 << 20;
 
 /// What the former life knew.
 #[derive(Clone, Debug)]
-pub struct Former {
+pub struct PreviousOwner {
     /// What the instances of all lives in this process begin with, and no other's.
     pub process: Bytes,
     /// The offset of the next journal record that it would have applied: see [`Partition::applied`].
     pub applied: Offset,
 }
 
-impl Former {
+impl PreviousOwner {
     /// Nobody else has taken the partition since, as far as the log tells.
     ///
     /// # Errors

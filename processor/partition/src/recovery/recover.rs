@@ -11,14 +11,14 @@ use everlog_wire::{Body, Position, Record};
 use crate::error::Error;
 use crate::invariants::{Rule, Rules, inherited};
 use crate::matching::dispatcher::Dispatcher;
-use crate::model::inbox_message::{Event, Send};
-use crate::model::keys::{LEFTOVER_MS, RunKey, WAITING_MS};
-use crate::model::pending::{Entry, Waiter};
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
+use crate::model::keys::{DELETION_MS, RunKey, WAITING_MS};
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{Config, Partition};
-use crate::recovery::previous_owner::Former;
+use crate::recovery::previous_owner::PreviousOwner;
 use crate::stats::Stats;
 use crate::timers::due_index::REACH_MS;
-use crate::timers::timer_rows::ALARMS_SLICE;
+use crate::timers::timer_rows::TIMERS_SLICE;
 
 /// Bytes of journal that are read at a time.
 const READ_BYTES: usize = 4 << 20;
@@ -38,7 +38,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         log: Arc<L>,
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
-        send: Send,
+        send: PartitionSender,
         config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
@@ -62,7 +62,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let (wake, nudged) = (partition.send.clone(), id);
         let wake = Box::new(move || {
             // A partition that is gone follows nothing.
-            wake(nudged, Event::Nudge);
+            wake(nudged, InboxMessage::Nudge);
         });
         partition.tail = partition.log.follow(id, partition.position.applied, wake)?;
         if partition.tail.is_none() {
@@ -80,12 +80,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// As [`Partition::recover`]; `Superseded`.
     #[allow(clippy::too_many_arguments, reason = "those of recover, and what came before")]
     pub fn resume(
-        former: &Former,
+        former: &PreviousOwner,
         id: u32,
         log: Arc<L>,
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
-        send: Send,
+        send: PartitionSender,
         config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
@@ -157,7 +157,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn replay_record(&mut self, stored: everlog_log::Record) -> Result<(), Error> {
         let Some(record) = self.read_record(&stored)? else { return Ok(()) };
-        self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody)
+        self.apply(stored.offset, stored.stamp_ms, record, ReplyTo::Nobody)
     }
 
     /// A record of the journal; one that is none is skipped.
@@ -172,7 +172,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.position.last_stamp_ms = self.position.last_stamp_ms.max(stored.stamp_ms);
                 self.position.applied = stored.offset + 1;
                 self.changed = true;
-                self.skip(stored.offset, &error.to_string(), Waiter::Nobody);
+                self.skip(stored.offset, &error.to_string(), ReplyTo::Nobody);
                 Ok(None)
             }
         }
@@ -186,7 +186,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let settings = self.config.settings.clone();
         if self.position.settings.as_ref().unwrap_or(&Settings::default()) != &settings {
             let record = Record::new(self.position.term, Body::Settings(settings));
-            self.pending.push_front(Entry::new(record, Waiter::Nobody));
+            self.pending.push_front(PendingRecord::new(record, ReplyTo::Nobody));
         }
         self.runs.flush();
         self.serving = true;
@@ -195,16 +195,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
-        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| self.alarm_rows(WAITING_MS));
+        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| self.timer_rows(WAITING_MS));
         self.look_at_lost_polls()?;
-        self.find_leftovers()
+        self.find_histories_to_delete()
     }
 
     /// Offers tasks that wait for a worker, a slice at a time: their runs' alarms stand at the very beginning of each bucket.
     /// What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
     pub(crate) fn offer_waiting(&mut self) -> Result<(), Error> {
         let Some(mut rows) = self.unoffered.take() else { return Ok(()) };
-        for (_, key) in self.read_alarms(&mut rows, OFFERED_RUNS_MAX)? {
+        for (_, key) in self.read_timers(&mut rows, OFFERED_RUNS_MAX)? {
             self.look_at(&key)?;
         }
         self.runs.evict();
@@ -216,7 +216,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
         if self.serving {
             self.runs.flush();
-            self.unoffered = Some(self.alarm_rows(WAITING_MS));
+            self.unoffered = Some(self.timer_rows(WAITING_MS));
         }
         for query_id in self.queries.untaken() {
             self.requeue_query(&query_id)?;
@@ -239,12 +239,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings every alarm before `horizon_ms` into the due index.
     pub(crate) fn reach(&mut self, horizon_ms: i64) -> Result<(), Error> {
         self.runs.flush();
-        let from_ms = self.due.horizon_ms().max(LEFTOVER_MS + 1);
+        let from_ms = self.due.horizon_ms().max(DELETION_MS + 1);
         self.due.reached(horizon_ms);
         let grace = Grace { owner_ms: self.position.owner_ms };
-        let mut rows = self.alarm_rows(from_ms..horizon_ms);
+        let mut rows = self.timer_rows(from_ms..horizon_ms);
         while !rows.is_done() {
-            for (_, key) in self.read_alarms(&mut rows, ALARMS_SLICE)? {
+            for (_, key) in self.read_timers(&mut rows, TIMERS_SLICE)? {
                 if let Some(run) = self.runs.get(&key)? {
                     self.due.set(&key, run.next_deadline_ms(grace));
                 }

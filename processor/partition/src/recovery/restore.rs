@@ -12,7 +12,7 @@ use everlog_wire::{Position, RestoreCheckpoint};
 use crate::error::{Error, RowsFault};
 use crate::invariants::{Rule, Rules};
 use crate::partition::Partition;
-use crate::recovery::history_backfill::Behind;
+use crate::recovery::history_backfill::HistoryBackfill;
 use crate::stats::Stats;
 
 /// Bytes of rows that are written together.
@@ -66,7 +66,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match restorer.restore()? {
             Restored::AsTheyStand(committed) => Ok(committed),
             Restored::To(mark, applied) => {
-                self.behind = Some(Behind::from(mark.history));
+                self.behind = Some(HistoryBackfill::from(mark.history));
                 self.stats.behind.store(1, Ordering::Relaxed);
                 let position = mark.position.clone();
                 self.mark = mark;
@@ -78,7 +78,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings what is missing of the histories, at once. Whatever was deleted meanwhile is found out as ever, with the rows
     /// that are still asked for.
     pub(crate) fn bring_histories(&mut self) -> Result<(), Error> {
-        let Some(next) = self.behind.as_ref().map(Behind::next) else { return Ok(()) };
+        let Some(next) = self.behind.as_ref().map(HistoryBackfill::next) else { return Ok(()) };
         let restorer = Restorer::<L, B, R> {
             id: self.id,
             log: &*self.log,
@@ -97,7 +97,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The rows stand at a commit that is done.
     pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
         let next = self.log.marks(self.id)?;
-        let history = self.behind.as_ref().map_or(next.history, Behind::next);
+        let history = self.behind.as_ref().map_or(next.history, HistoryBackfill::next);
         let (changelog, timers) = (next.changelog, next.timers);
         let partition = u64::from(self.id) + 1;
         self.mark = RestoreCheckpoint { position, changelog, history, timers, written_ms: now_ms, partition };

@@ -10,24 +10,24 @@ use everlog_store::{CommittedRows, Space};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::keys::{LEFTOVER_MS, RunKey, alarm_key};
+use crate::model::keys::{DELETION_MS, RunKey, timer_key};
 use crate::partition::Partition;
 use crate::state::run_store::EXPIRED_ROWS_MAX;
-use crate::timers::timer_rows::ALARMS_SLICE;
+use crate::timers::timer_rows::TIMERS_SLICE;
 
 /// The rest between two slices, in ms.
 const REST_MS: i64 = 10;
 
 /// Runs whose histories are to be deleted.
 #[derive(Default)]
-pub(crate) struct Leftovers {
+pub(crate) struct HistoryDeletions {
     runs: BTreeSet<RunKey>,
     next_ms: i64,
     /// Histories are still being brought: they would come back.
     waits: bool,
 }
 
-impl Leftovers {
+impl HistoryDeletions {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
@@ -41,24 +41,24 @@ impl Leftovers {
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The run's history is deleted later.
-    pub(crate) fn leave_over(&mut self, key: &RunKey) {
-        let row = alarm_key(key, LEFTOVER_MS);
+    pub(crate) fn delete_history_later(&mut self, key: &RunKey) {
+        let row = timer_key(key, DELETION_MS);
         self.runs.store().put(Space::Timers, row, Bytes::from_static(&[1]));
         self.leftovers.runs.insert(key.clone());
     }
 
     /// What former owners have left.
-    pub(crate) fn find_leftovers(&mut self) -> Result<(), Error> {
-        let mut rows = self.alarm_rows(LEFTOVER_MS..LEFTOVER_MS + 1);
+    pub(crate) fn find_histories_to_delete(&mut self) -> Result<(), Error> {
+        let mut rows = self.timer_rows(DELETION_MS..DELETION_MS + 1);
         while !rows.is_done() {
-            let found = self.read_alarms(&mut rows, ALARMS_SLICE)?;
+            let found = self.read_timers(&mut rows, TIMERS_SLICE)?;
             self.leftovers.runs.extend(found.into_iter().map(|(_, key)| key));
         }
         Ok(())
     }
 
     /// Deletes a slice of what is left.
-    pub(crate) fn clear_leftovers(&mut self, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn delete_histories(&mut self, now_ms: i64) -> Result<(), Error> {
         self.leftovers.next_ms = self.leftovers.next_ms.min(now_ms + REST_MS);
         self.leftovers.waits = self.behind.is_some();
         if self.leftovers.waits || now_ms < self.leftovers.next_ms || self.is_overfull() {
@@ -67,7 +67,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Some(key) = self.leftovers.runs.first().cloned() else { return Ok(()) };
         self.leftovers.next_ms = now_ms + REST_MS;
         if self.runs.delete_history(&key, EXPIRED_ROWS_MAX)? {
-            self.runs.store().delete(Space::Timers, alarm_key(&key, LEFTOVER_MS));
+            self.runs.store().delete(Space::Timers, timer_key(&key, DELETION_MS));
             self.leftovers.runs.remove(&key);
         }
         self.changed = true;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::request::{Delete, Order};
+use everlog_engine::request::{Delete, Request};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, NamespaceDeleted, Record};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::keys::{RunKey, WorkflowKey, state_key};
-use crate::model::pending::{Entry, Waiter};
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{Partition, input};
 
 /// Runs whose deletion is ordered at once, and rows that are looked at for them.
@@ -38,7 +38,7 @@ const EMPTY: &[u8] = &[0];
 
 /// Namespaces that were deleted, and those that have runs left.
 #[derive(Default)]
-pub(crate) struct Removals {
+pub(crate) struct NamespaceDeletions {
     deleted: BTreeSet<Uuid>,
     /// Whose records are on their way, and since when.
     on_the_way: BTreeMap<Uuid, i64>,
@@ -66,7 +66,7 @@ struct Found {
     from: Option<Bytes>,
 }
 
-impl Removals {
+impl NamespaceDeletions {
     /// Whether a namespace was deleted.
     pub(crate) fn has(&self, namespace_id: &str) -> bool {
         !self.deleted.is_empty() && Uuid::parse_str(namespace_id).is_ok_and(|id| self.deleted.contains(&id))
@@ -115,7 +115,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 *since_ms = now_ms;
                 let body = Body::NamespaceDeleted(NamespaceDeleted { namespace_id: namespace_id.clone() });
                 let record = Record::new(self.position.term, body);
-                self.pending.push_back(Entry::new(record, Waiter::Nobody));
+                self.pending.push_back(PendingRecord::new(record, ReplyTo::Nobody));
             }
         }
     }
@@ -123,7 +123,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A namespace was deleted: its tasks wait for nobody any more, and its polls for nothing.
     pub(crate) fn namespace_deleted(&mut self, offset: u64, removal: &NamespaceDeleted) {
         let Ok(id) = Uuid::parse_str(&removal.namespace_id) else {
-            self.skip(offset, "a deletion of what is no namespace", Waiter::Nobody);
+            self.skip(offset, "a deletion of what is no namespace", ReplyTo::Nobody);
             return;
         };
         if self.removals.deleted.contains(&id) {
@@ -197,7 +197,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn remove_run(&mut self, key: &RunKey) -> Result<(), Error> {
         match key.address() {
             Some(address) if self.runs.get(key)?.is_some() => {
-                self.enqueue(input(&address, Order::Delete(Delete {})), Waiter::Nobody);
+                self.enqueue(input(&address, Request::Delete(Delete {})), ReplyTo::Nobody);
             }
             Some(_) | None => {
                 self.runs.delete_state(key)?;

@@ -5,8 +5,8 @@
 
 use everlog_engine::Run;
 use everlog_engine::event::{History, HistoryEvent};
-use everlog_engine::machine::reset::{Past, continued_by, is_kept};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::machine::reset::{HistoryBatches, continued_by, is_kept};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use prost::Message;
@@ -23,8 +23,8 @@ const BYTES_MAX: usize = 128 << 20;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Whether a reset finds what it reads; other orders read nothing.
-    pub(crate) fn has_past_of(&mut self, input: &Input) -> Result<bool, Error> {
-        if !matches!(input.order, Some(Order::Reset(_))) || self.is_whole() {
+    pub(crate) fn has_past_of(&mut self, input: &RequestRecord) -> Result<bool, Error> {
+        if !matches!(input.request, Some(Request::Reset(_))) || self.is_whole() {
             return Ok(true);
         }
         let Some((key, _)) = self.resolve(&Address::of(input))? else { return Ok(true) };
@@ -33,7 +33,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// What is written of a run, and of those that it went on as; nothing where that is lost, or too much.
-    pub(crate) fn past(&mut self, workflow: &WorkflowKey, run: &Run) -> Result<Vec<Past>, Error> {
+    pub(crate) fn past(&mut self, workflow: &WorkflowKey, run: &Run) -> Result<Vec<HistoryBatches>, Error> {
         if let Some(past) = self.read_past(workflow, run)? {
             return Ok(past);
         }
@@ -41,7 +41,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(self.read_past(workflow, run)?.unwrap_or_default())
     }
 
-    fn read_past(&mut self, workflow: &WorkflowKey, run: &Run) -> Result<Option<Vec<Past>>, Error> {
+    fn read_past(&mut self, workflow: &WorkflowKey, run: &Run) -> Result<Option<Vec<HistoryBatches>>, Error> {
         let mut past = Vec::new();
         let mut bytes = 0;
         let mut next = Some(run.start.run_id.clone());
@@ -57,7 +57,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 return Ok(None);
             }
             next = last.as_ref().and_then(continued_by).map(str::to_owned);
-            past.push(Past { run_id, batches });
+            past.push(HistoryBatches { run_id, batches });
         }
         Ok(Some(past))
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::machine::update::Done;
-use everlog_engine::{Current, Grace, Mark, Run};
+use everlog_engine::{Current, Grace, Run, SizeWarning};
 use everlog_store::{CommittedRows, Space, Store};
 use everlog_wire::rows::{self, Builder};
 use prost::Message;
 
 use crate::error::Error;
-use crate::model::keys::{LEFTOVER_MS, RunKey, WorkflowKey, alarm_key, history_key, state_key};
+use crate::model::keys::{DELETION_MS, RunKey, WorkflowKey, history_key, state_key, timer_key};
 
 /// The cached runs and the store beneath.
-pub struct Runs<B: CommittedRows> {
+pub struct RunStore<B: CommittedRows> {
     store: Store<B>,
     resident: HashMap<RunKey, Resident>,
     /// Which runs Workflow Ids mean, as far as somebody has asked lately.
@@ -29,10 +29,10 @@ struct Resident {
     base: Option<Arc<Run>>,
     dirty: bool,
     /// The marks that it was warned of.
-    warned: Vec<Mark>,
+    warned: Vec<SizeWarning>,
 }
 
-impl<B: CommittedRows> Runs<B> {
+impl<B: CommittedRows> RunStore<B> {
     /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
     pub fn new(store: Store<B>, cached_max: usize) -> Self {
         let (resident, currents) = (HashMap::new(), HashMap::new());
@@ -112,7 +112,7 @@ impl<B: CommittedRows> Runs<B> {
     }
 
     /// True the first time that a run is to be warned of a mark, as long as it stays in memory.
-    pub fn warns(&mut self, key: &RunKey, mark: Mark) -> bool {
+    pub fn warns(&mut self, key: &RunKey, mark: SizeWarning) -> bool {
         let Some(resident) = self.resident.get_mut(key) else { return false };
         let is_first = !resident.warned.contains(&mark);
         if is_first {
@@ -158,16 +158,16 @@ impl<B: CommittedRows> Runs<B> {
                     None => self.store.delete(Space::State, row),
                 }
             });
-            let before = base.as_deref().map(alarms_ms).unwrap_or_default();
-            let after = alarms_ms(&resident.run);
+            let before = base.as_deref().map(timers_ms).unwrap_or_default();
+            let after = timers_ms(&resident.run);
             for (before_ms, after_ms) in
                 before.into_iter().zip(after).filter(|(before, after)| before != after)
             {
                 if let Some(before_ms) = before_ms {
-                    self.store.delete(Space::Timers, alarm_key(&key, before_ms));
+                    self.store.delete(Space::Timers, timer_key(&key, before_ms));
                 }
                 if let Some(after_ms) = after_ms {
-                    self.store.put(Space::Timers, alarm_key(&key, after_ms), Bytes::from_static(&[1]));
+                    self.store.put(Space::Timers, timer_key(&key, after_ms), Bytes::from_static(&[1]));
                 }
             }
         }
@@ -230,8 +230,8 @@ impl<B: CommittedRows> Runs<B> {
             self.store.delete(Space::State, row);
         }
         let run = self.resident.remove(key).map(|resident| resident.run);
-        for due_ms in run.as_deref().map(alarms_ms).unwrap_or_default().into_iter().flatten() {
-            self.store.delete(Space::Timers, alarm_key(key, due_ms));
+        for due_ms in run.as_deref().map(timers_ms).unwrap_or_default().into_iter().flatten() {
+            self.store.delete(Space::Timers, timer_key(key, due_ms));
         }
         if let Some(run) = run {
             let workflow = WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id);
@@ -245,8 +245,7 @@ impl<B: CommittedRows> Runs<B> {
 
     fn load(&self, key: &RunKey) -> Result<Option<Run>, Error> {
         let mut builder = Builder::default();
-        let mut damage = None;
-        // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
+        let mut damage = None; // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
         let mut from = Some([0]);
         while let Some(first) = from.take() {
             let (first, end) = (state_key(key, &first), state_key(key, &rows::PARTS_END));
@@ -269,10 +268,10 @@ impl<B: CommittedRows> Runs<B> {
 
 /// The alarms of a run: the very beginning of time where a task of it waits for a worker, so that a new owner offers
 /// it; and its next deadline.
-pub fn alarms_ms(run: &Run) -> [Option<i64>; 2] {
+pub fn timers_ms(run: &Run) -> [Option<i64>; 2] {
     let task_ready = run.head.task.as_ref().is_some_and(|task| !task.is_started());
     let ready = run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready()));
-    [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(LEFTOVER_MS + 1))]
+    [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(DELETION_MS + 1))]
 }
 
 /// Rows of an expired run's history that are deleted at once.
@@ -280,7 +279,7 @@ pub(crate) const EXPIRED_ROWS_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use everlog_engine::{Head, Start};
+    use everlog_engine::{ExecutionInfo, Start};
     use everlog_store::MemoryRows;
 
     use super::*;
@@ -293,10 +292,10 @@ mod tests {
         let (key, other) = (workflow.run(run_id), workflow.run(namespace_id));
         let mut builder = Builder::default();
         builder.row(b"s", &Start { run_id: run_id.into(), ..Start::default() }.encode_to_vec()).unwrap();
-        builder.row(b"h", &Head { signals: 2, ..Head::default() }.encode_to_vec()).unwrap();
+        builder.row(b"h", &ExecutionInfo { signals: 2, ..ExecutionInfo::default() }.encode_to_vec()).unwrap();
         let run = Arc::new(builder.finish().unwrap().unwrap());
 
-        let mut runs = Runs::new(Store::new(MemoryRows::default()), 0);
+        let mut runs = RunStore::new(Store::new(MemoryRows::default()), 0);
         assert_eq!(runs.put(&key, run.clone()), None);
         runs.flush();
         runs.evict();

@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use everlog_engine::Run;
 use everlog_engine::machine::{activity_attempt, workflow_task};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_log::{Log, Offset};
 use everlog_store::CommittedRows;
 use everlog_wire::{Body, Record};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::inbox_message::Event;
+use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{RunKey, WorkflowKey};
-use crate::model::pending::Waiter;
+use crate::model::pending::ReplyTo;
 use crate::partition;
 use crate::partition::{Partition, input};
 
@@ -34,13 +34,13 @@ const READ_BYTES: usize = 256 << 10;
 
 /// What polls have claimed of a former owner lately, by their ids.
 #[derive(Default)]
-pub(crate) struct Claims {
+pub(crate) struct LostDeliveries {
     runs: HashMap<String, RunKey>,
     /// Oldest first, by the stamps of their records.
     order: VecDeque<(i64, String)>,
 }
 
-impl Claims {
+impl LostDeliveries {
     pub(crate) fn note(&mut self, stamp_ms: i64, poll_id: &str, run: &RunKey) {
         self.forget(stamp_ms);
         if self.runs.insert(poll_id.to_owned(), run.clone()).is_none() {
@@ -76,30 +76,30 @@ impl Claims {
 }
 
 /// The poll of an order that claims something.
-pub(crate) fn poll_of(input: &Input) -> Option<&str> {
-    match &input.order {
-        Some(Order::ClaimTask(claim)) => Some(&claim.poll_id),
-        Some(Order::ClaimActivity(claim)) => Some(&claim.poll_id),
+pub(crate) fn poll_of(input: &RequestRecord) -> Option<&str> {
+    match &input.request {
+        Some(Request::ClaimTask(claim)) => Some(&claim.poll_id),
+        Some(Request::ClaimActivity(claim)) => Some(&claim.poll_id),
         Some(_) | None => None,
     }
 }
 
 /// That a task has reached nobody, where an entry says so: told twice it counts once.
-pub(crate) fn given_back(entry: &partition::Entry) -> Option<Event> {
+pub(crate) fn given_back(entry: &partition::PendingRecord) -> Option<InboxMessage> {
     match &entry.record.body {
         Some(Body::Input(input))
-            if matches!(input.order, Some(Order::ReleaseTask(_) | Order::ReleaseActivity(_))) =>
+            if matches!(input.request, Some(Request::ReleaseTask(_) | Request::ReleaseActivity(_))) =>
         {
-            Some(Event::Release { input: input.clone() })
+            Some(InboxMessage::Release { input: input.clone() })
         }
         _other => None,
     }
 }
 
 /// The order that takes back what a poll has of a run.
-fn release(run: &Run, poll_id: &str) -> Option<Order> {
+fn release(run: &Run, poll_id: &str) -> Option<Request> {
     if let Some(task) = run.started_task().filter(|task| task.request_id == poll_id) {
-        return Some(Order::ReleaseTask(workflow_task::Release { token: Some(task.token()) }));
+        return Some(Request::ReleaseTask(workflow_task::Release { token: Some(task.token()) }));
     }
     let mut started = run.activities.values().filter(|activity| activity.is_started());
     let activity = started.find(|activity| activity.request_id == poll_id)?;
@@ -109,7 +109,7 @@ fn release(run: &Run, poll_id: &str) -> Option<Order> {
         claim: activity.claim,
         activity_id: String::new(),
     };
-    Some(Order::ReleaseActivity(activity_attempt::Release { target: Some(target) }))
+    Some(Request::ReleaseActivity(activity_attempt::Release { target: Some(target) }))
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
@@ -139,7 +139,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 "a poll has got nothing of what it has claimed"
             );
             if let (Some(order), Some(address)) = (order, key.address()) {
-                self.act(Event::Release { input: input(&address, order) }, now_ms)?;
+                self.dispatch(InboxMessage::Release { input: input(&address, order) }, now_ms)?;
             }
         }
         Ok(())
@@ -192,24 +192,26 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Ends a partition that cannot go on, as far as it is here. Polls that were to get something of it wait on; their claims may be in
     /// the journal all the same. Returns what has to reach whoever has it next, on this node or another.
-    pub fn abandon(self) -> Vec<Event> {
+    pub fn abandon(self) -> Vec<InboxMessage> {
         let mut lost = Vec::new();
         for entry in self.flights.abandon() {
             lost.extend(given_back(&entry));
-            if let Waiter::Claim(task, waiting) = entry.waiter {
+            if let ReplyTo::Claim(task, waiting) = entry.waiter {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
                 tracing::debug!(?poll_ids, "a claim was under way as the partition ended");
-                lost.push(Event::PollsLost { poll_ids, run: Some(task.run) });
+                lost.push(InboxMessage::PollsLost { poll_ids, run: Some(task.run) });
                 self.dispatcher.poll_again(*waiting, &self.send);
             }
         }
         for entry in self.pending {
             lost.extend(given_back(&entry));
-            if let Waiter::Claim(_, waiting) = entry.waiter {
+            if let ReplyTo::Claim(_, waiting) = entry.waiter {
                 self.dispatcher.poll_again(*waiting, &self.send);
             }
         }
-        lost.extend(self.lost_polls.into_iter().map(|(poll_ids, run)| Event::PollsLost { poll_ids, run }));
+        lost.extend(
+            self.lost_polls.into_iter().map(|(poll_ids, run)| InboxMessage::PollsLost { poll_ids, run }),
+        );
         lost
     }
 }

@@ -3,18 +3,18 @@
 use std::num::NonZeroU64;
 
 use everlog_engine::machine::{activity_attempt, workflow_task};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
 use everlog_log::Log;
 use everlog_store::CommittedRows;
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::inbox_message::Event;
+use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::RunKey;
-use crate::model::pending::Waiter;
-use crate::model::priority::Precedence;
-use crate::model::reply::tell;
+use crate::model::pending::ReplyTo;
+use crate::model::priority::TaskPriority;
+use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, TaskRef, Waiting};
 use crate::model::types::PARKED_MAX;
 use crate::model::types::{Completion, Delivery, Receipt, WorkflowTask};
@@ -55,7 +55,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             scheduled_event_id: task.scheduled_event_id,
             attempt: task.attempt,
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
-            precedence: Precedence::of(None, run.start.priority.as_ref()),
+            precedence: TaskPriority::of(None, run.start.priority.as_ref()),
             offered_by: None,
             term: NonZeroU64::new(self.position.term + 1),
         };
@@ -75,7 +75,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             scheduled_event_id: id,
             attempt: activity.attempt,
             normal_queue: None,
-            precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
+            precedence: TaskPriority::of(activity.priority.as_ref(), run.start.priority.as_ref()),
             offered_by: None,
             term: NonZeroU64::new(self.position.term + 1),
         };
@@ -90,7 +90,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
             Some((Ready::Query { partition, query_id, .. }, waiting)) => {
                 // The partition's own, and not from within this step.
-                (self.send)(partition, Event::HandQuery { query_id, waiting });
+                (self.send)(partition, InboxMessage::HandQuery { query_id, waiting });
             }
             None => {}
         }
@@ -111,14 +111,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
         let poll = &waiting.poll;
         let order = if poll.activities {
-            Order::ClaimActivity(activity_attempt::Claim {
+            Request::ClaimActivity(activity_attempt::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
             })
         } else {
-            Order::ClaimTask(workflow_task::Claim {
+            Request::ClaimTask(workflow_task::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 sticky: poll.sticky,
@@ -126,7 +126,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 poll_id: poll.poll_id.clone(),
             })
         };
-        self.enqueue(input(&address, order), Waiter::Claim(task, Box::new(waiting)));
+        self.enqueue(input(&address, order), ReplyTo::Claim(task, Box::new(waiting)));
     }
 
     /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
@@ -165,19 +165,19 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// Tells whoever waits for a record what it came to.
-    pub(crate) fn answer(&mut self, key: &RunKey, reply: Reply, waiter: Waiter) -> Result<(), Error> {
+    pub(crate) fn answer(&mut self, key: &RunKey, reply: Reply, waiter: ReplyTo) -> Result<(), Error> {
         if matches!(reply, Reply::Rejected(_)) {
             self.stats.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         match waiter {
-            Waiter::Nobody => {}
-            Waiter::Order(sender, _slot) => tell(sender, Ok(reply)),
-            Waiter::Completion(sender, _, _slot) => {
+            ReplyTo::Nobody => {}
+            ReplyTo::Order(sender, _slot) => send_reply(sender, Ok(reply)),
+            ReplyTo::Completion(sender, _, _slot) => {
                 let completion = self.furnish_completion(key, reply)?;
-                tell(sender, Ok(completion));
+                send_reply(sender, Ok(completion));
             }
-            Waiter::Update(sender, news, _slot) => self.answer_update(key, reply, sender, news)?,
-            Waiter::Claim(_, waiting) => self.hand_out(key, reply, *waiting)?,
+            ReplyTo::Update(sender, news, _slot) => self.answer_update(key, reply, sender, news)?,
+            ReplyTo::Claim(_, waiting) => self.hand_out(key, reply, *waiting)?,
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                     claim: task.activity.claim,
                     activity_id: String::new(),
                 };
-                let order = Order::ReleaseActivity(activity_attempt::Release { target: Some(target) });
+                let order = Request::ReleaseActivity(activity_attempt::Release { target: Some(target) });
                 task.receipt = Some(self.receipt(key, order));
                 Delivery::Activity(Box::new(task))
             }
@@ -213,7 +213,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
         };
         // Dropped undelivered, the task goes back by its receipt.
-        tell(waiting.reply, delivery);
+        send_reply(waiting.reply, delivery);
         Ok(())
     }
 
@@ -221,15 +221,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         task.backlog = self.dispatcher.backlog(&QueueKey::of(&waiting.poll));
         let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
-        task.receipt = Some(self.receipt(key, Order::ReleaseTask(workflow_task::Release { token })));
+        task.receipt = Some(self.receipt(key, Request::ReleaseTask(workflow_task::Release { token })));
     }
 
-    pub(crate) fn receipt(&self, key: &RunKey, order: Order) -> Receipt {
+    pub(crate) fn receipt(&self, key: &RunKey, order: Request) -> Receipt {
         let (send, id, address) = (self.send.clone(), self.id, key.address());
         let receipt = Receipt::new(move || {
             if let Some(address) = address {
                 // A partition that is gone gives its started tasks up by their timeouts.
-                send(id, Event::Release { input: input(&address, order) });
+                send(id, InboxMessage::Release { input: input(&address, order) });
             }
         });
         receipt.of_task(self.id, key.clone())
@@ -254,7 +254,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let from_event_id = if grant.sticky { grant.run.head.previous_started_event_id + 1 } else { 1 };
         let token = grant.run.head.task.as_ref().map(workflow_task::Task::token);
         if !self.has_history(key, &grant.run, from_event_id)? {
-            drop(self.receipt(key, Order::ReleaseTask(workflow_task::Release { token })));
+            drop(self.receipt(key, Request::ReleaseTask(workflow_task::Release { token })));
             return Ok(None);
         }
         let mut next = task_payload::workflow_task(&mut self.runs, key, grant)?;

@@ -10,7 +10,7 @@ use prost::Message;
 use crate::error::Error;
 use crate::model::keys::{RunKey, history_key};
 use crate::model::types::{ActivityTask, Page, WorkflowTask};
-use crate::state::run_store::Runs;
+use crate::state::run_store::RunStore;
 
 /// Bytes of a page of history: the largest event has room with its neighbours, and others get their answers between the pages of a
 /// long history.
@@ -20,7 +20,7 @@ pub const PAGE_BATCHES_MAX: usize = 256;
 
 /// A page of whole batches from the one that begins with `from_event_id`.
 pub fn page<B: CommittedRows>(
-    runs: &mut Runs<B>,
+    runs: &mut RunStore<B>,
     key: &RunKey,
     from_event_id: i64,
     batches_max: usize,
@@ -44,7 +44,7 @@ pub fn page<B: CommittedRows>(
 
 /// The page that ends with the batch before `below_event_id`; 0 = with the last batch.
 pub fn page_before<B: CommittedRows>(
-    runs: &mut Runs<B>,
+    runs: &mut RunStore<B>,
     key: &RunKey,
     below_event_id: i64,
     batches_max: usize,
@@ -77,7 +77,7 @@ fn first_event_id(row: &[u8]) -> i64 {
 
 /// A workflow task with the first page of its history.
 pub fn workflow_task<B: CommittedRows>(
-    runs: &mut Runs<B>,
+    runs: &mut RunStore<B>,
     key: &RunKey,
     grant: TaskGrant,
 ) -> Result<WorkflowTask, Error> {
@@ -100,7 +100,7 @@ pub fn workflow_task<B: CommittedRows>(
 
 /// An activity task with what the workflow asked for.
 pub fn activity_task<B: CommittedRows>(
-    runs: &mut Runs<B>,
+    runs: &mut RunStore<B>,
     key: &RunKey,
     grant: ActivityGrant,
 ) -> Result<ActivityTask, Error> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::request::Input;
+use everlog_engine::request::RequestRecord;
 use everlog_wire::public_command::SourcePosition;
 
 use crate::model::keys::{WorkflowKey, incarnation};
@@ -16,11 +16,11 @@ const PLACE_BYTES: usize = 28;
 
 /// Rows in the order in which they become due.
 #[derive(Debug, Default)]
-pub(crate) struct Delayed {
+pub(crate) struct DelayedCommands {
     rows: BTreeSet<(i64, Bytes)>,
 }
 
-impl Delayed {
+impl DelayedCommands {
     /// The command of this row is due at its moment.
     pub(crate) fn arm(&mut self, row: Bytes) {
         if let Some(due_ms) = due_ms(&row) {
@@ -48,7 +48,7 @@ impl Delayed {
 }
 
 /// The key of the row of a command that is to wait until `due_ms`.
-pub(crate) fn row_key(input: &Input, source: &SourcePosition, due_ms: i64) -> Bytes {
+pub(crate) fn row_key(input: &RequestRecord, source: &SourcePosition, due_ms: i64) -> Bytes {
     let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
     let mut row = BytesMut::with_capacity(workflow.bytes().len() + 8 + PLACE_BYTES);
     row.put_slice(&workflow.bytes()[..2]);
@@ -78,12 +78,12 @@ pub(crate) fn waiting_row(row: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::keys::{alarm_key, read_alarm_key};
+    use crate::model::keys::{read_timer_key, timer_key};
 
     #[test]
     fn a_command_that_waits_is_no_alarm_of_a_run() {
         let namespace_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".to_owned();
-        let input = Input { namespace_id, workflow_id: "order-1".into(), ..Input::default() };
+        let input = RequestRecord { namespace_id, workflow_id: "order-1".into(), ..RequestRecord::default() };
         let source = SourcePosition {
             incarnation: Bytes::from_static(&[7; 16]),
             partition: 3,
@@ -91,8 +91,8 @@ mod tests {
         };
         let row = row_key(&input, &source, 1_234);
         assert_eq!(due_ms(&row), Some(1_234));
-        assert!(read_alarm_key(&row).is_none());
+        assert!(read_timer_key(&row).is_none());
         let run = WorkflowKey::new(&input.namespace_id, &input.workflow_id).run(&input.namespace_id);
-        assert_eq!(due_ms(&alarm_key(&run, 1_234)), None);
+        assert_eq!(due_ms(&timer_key(&run, 1_234)), None);
     }
 }

@@ -9,20 +9,20 @@ pub const REACH_MS: i64 = 60_000;
 
 /// Runs in the order in which something becomes due.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct DueIndex {
     by_time: BTreeSet<(i64, RunKey)>,
-    by_run: HashMap<RunKey, Entry>,
+    by_run: HashMap<RunKey, DueEntry>,
     /// Everything due before this moment is in the index.
     horizon_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+enum DueEntry {
     At(i64),
     Waking,
 }
 
-impl Due {
+impl DueIndex {
     /// The moment before which the index is complete.
     pub fn horizon_ms(&self) -> i64 {
         self.horizon_ms
@@ -37,10 +37,10 @@ impl Due {
     pub fn set(&mut self, run: &RunKey, due_ms: Option<i64>) {
         let due_ms = due_ms.filter(|due_ms| *due_ms < self.horizon_ms);
         let before = match due_ms {
-            Some(due_ms) => self.by_run.insert(run.clone(), Entry::At(due_ms)),
+            Some(due_ms) => self.by_run.insert(run.clone(), DueEntry::At(due_ms)),
             None => self.by_run.remove(run),
         };
-        if let Some(Entry::At(before_ms)) = before {
+        if let Some(DueEntry::At(before_ms)) = before {
             if due_ms == Some(before_ms) {
                 return;
             }
@@ -58,7 +58,7 @@ impl Due {
             return None;
         }
         let (_, run) = self.by_time.pop_first()?;
-        self.by_run.insert(run.clone(), Entry::Waking);
+        self.by_run.insert(run.clone(), DueEntry::Waking);
         Some(run)
     }
 
@@ -69,7 +69,7 @@ impl Due {
 
     /// True where the run's deadline was taken and its record has not come yet.
     pub fn is_waking(&self, run: &RunKey) -> bool {
-        self.by_run.get(run) == Some(&Entry::Waking)
+        self.by_run.get(run) == Some(&DueEntry::Waking)
     }
 
     /// Runs in the index.

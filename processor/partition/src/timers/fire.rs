@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use everlog_engine::machine::fire_timers;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_log::Log;
 use everlog_store::CommittedRows;
 use everlog_wire::{Barrier, Body, Record};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::pending::{Entry, Waiter};
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{Partition, input};
 use crate::timers::due_index::REACH_MS;
 
@@ -35,7 +35,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let Some(key) = self.due.take(now_ms) else { break };
             if let Some(address) = key.address() {
                 self.stats.wakes.fetch_add(1, Ordering::Relaxed);
-                self.enqueue(input(&address, Order::Wake(fire_timers::Wake {})), Waiter::Nobody);
+                self.enqueue(
+                    input(&address, Request::FireTimers(fire_timers::FireTimers {})),
+                    ReplyTo::Nobody,
+                );
             }
         }
         Ok(())
@@ -45,7 +48,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn ask_time(&mut self) {
         if self.time.is_doubtful(self.next_alarm_ms()) && self.pending.is_empty() && self.flights.is_empty() {
             let barrier = Record::new(self.position.term, Body::Barrier(Barrier {}));
-            self.pending.push_back(Entry::new(barrier, Waiter::Nobody));
+            self.pending.push_back(PendingRecord::new(barrier, ReplyTo::Nobody));
         }
     }
 

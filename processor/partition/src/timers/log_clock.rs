@@ -14,7 +14,7 @@ const REST_MAX_MS: i64 = 1_000;
 
 /// What is known of the log's time.
 #[derive(Debug, Default)]
-pub(crate) struct LogTime {
+pub(crate) struct LogClock {
     /// The node's clock.
     node_ms: i64,
     /// How far the log is ahead of it, in microseconds.
@@ -27,7 +27,7 @@ pub(crate) struct LogTime {
     rest_until_ms: i64,
 }
 
-impl LogTime {
+impl LogClock {
     /// The node's clock shows this.
     pub(crate) fn tick(&mut self, node_ms: i64) {
         self.node_ms = node_ms;
@@ -106,7 +106,7 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
 
     /// The log is ahead by so much, and its records take `way_ms`.
-    fn heard(time: &mut LogTime, node_ms: i64, ahead_ms: i64, way_ms: i64) {
+    fn heard(time: &mut LogClock, node_ms: i64, ahead_ms: i64, way_ms: i64) {
         time.tick(node_ms);
         time.heard(node_ms + ahead_ms - way_ms);
     }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_an_hour_off_shows_the_logs_time() {
         for ahead_ms in [-HOUR_MS, 0, HOUR_MS] {
-            let mut time = LogTime::default();
+            let mut time = LogClock::default();
             heard(&mut time, 1_000_000, ahead_ms, 2);
             time.tick(1_010_000);
             assert_eq!(time.now_ms(), 1_010_000 + ahead_ms - 2);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_record_that_came_fastest_counts_and_its_word_fades_with_drift() {
-        let mut time = LogTime::default();
+        let mut time = LogClock::default();
         heard(&mut time, 0, 0, 2);
         heard(&mut time, 100, 0, 3_000);
         assert_eq!(time.now_ms(), 97, "a slow one says nothing new");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn alarms_that_come_too_early_rest_for_longer_and_longer_but_a_second_at_most() {
-        let mut time = LogTime::default();
+        let mut time = LogClock::default();
         heard(&mut time, 0, 0, 0);
         let (mut node_ms, mut wakes) = (0, 0);
         while node_ms < 60_000 {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_log_is_asked_after_the_clock_was_set_and_before_an_alarm_that_follows_a_long_silence() {
-        let mut time = LogTime::default();
+        let mut time = LogClock::default();
         heard(&mut time, 0, 0, 0);
         assert!(!time.is_doubtful(Some(10)));
         time.was_set(HOUR_MS);

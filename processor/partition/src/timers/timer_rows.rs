@@ -9,28 +9,28 @@ use everlog_store::{CommittedRows, Seek, Space, Store};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::keys::{RunKey, read_alarm_key};
+use crate::model::keys::{RunKey, read_timer_key};
 use crate::partition::Partition;
 use crate::timers::delayed_commands::waiting_row;
 
 /// Alarms that are read at a time: runs are loaded in between.
-pub(crate) const ALARMS_SLICE: usize = 1_000;
+pub(crate) const TIMERS_SLICE: usize = 1_000;
 /// Rows that are looked at for them at most: calls wait for that.
 const LOOKS_MAX: usize = 1_000;
 
 /// What is still to be read.
-pub(crate) struct AlarmRows {
+pub(crate) struct TimerRows {
     span_ms: Range<i64>,
     /// Keys of rows.
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
-impl AlarmRows {
+impl TimerRows {
     /// Of these buckets, within these moments.
     fn new(buckets: &Range<u32>, span_ms: Range<i64>) -> Self {
         let last = buckets.end.saturating_sub(1).max(buckets.start);
-        AlarmRows { from: edge(buckets.start, span_ms.start), to: edge(last, span_ms.end), span_ms }
+        TimerRows { from: edge(buckets.start, span_ms.start), to: edge(last, span_ms.end), span_ms }
     }
 
     /// True once there is nothing left.
@@ -88,20 +88,20 @@ fn edge(bucket: u32, at_ms: i64) -> Vec<u8> {
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// All alarms of the partition within a span of time.
-    pub(crate) fn alarm_rows(&self, span_ms: Range<i64>) -> AlarmRows {
-        AlarmRows::new(&everlog_log::buckets_of(self.id, self.log.partitions()), span_ms)
+    pub(crate) fn timer_rows(&self, span_ms: Range<i64>) -> TimerRows {
+        TimerRows::new(&everlog_log::buckets_of(self.id, self.log.partitions()), span_ms)
     }
 
     /// The alarms of so many rows more. Commands that wait for a moment among them are armed at once.
-    pub(crate) fn read_alarms(
+    pub(crate) fn read_timers(
         &mut self,
-        rows: &mut AlarmRows,
+        rows: &mut TimerRows,
         rows_max: usize,
     ) -> Result<Vec<(i64, RunKey)>, Error> {
         let read = rows.read(self.runs.store(), rows_max)?;
         let mut found = Vec::with_capacity(read.len());
         for row in read {
-            match read_alarm_key(&row) {
+            match read_timer_key(&row) {
                 Some(alarm) => found.push(alarm),
                 None => waiting_row(&row).into_iter().for_each(|row| self.delayed.arm(row)),
             }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// All of them, read so many at a time, and in how many slices.
-    fn read(store: &Store<MemoryRows>, mut rows: AlarmRows, rows_max: usize) -> (Vec<Bytes>, usize) {
+    fn read(store: &Store<MemoryRows>, mut rows: TimerRows, rows_max: usize) -> (Vec<Bytes>, usize) {
         let (mut found, mut slices) = (Vec::new(), 0);
         while !rows.is_done() {
             found.extend(rows.read(store, rows_max).expect("rows in memory are read"));
@@ -152,7 +152,7 @@ mod tests {
         }
         assert!(within.len() > 900, "{}", within.len());
         for rows_max in [1, 7, 64, usize::MAX] {
-            let (found, slices) = read(&store, AlarmRows::new(&buckets, span_ms.clone()), rows_max);
+            let (found, slices) = read(&store, TimerRows::new(&buckets, span_ms.clone()), rows_max);
             assert_eq!(found, within, "{rows_max} at a time");
             assert!(
                 slices >= within.len().div_ceil(rows_max).max(2),
@@ -167,7 +167,7 @@ mod tests {
         for at_ms in [0, 5, i64::MAX - 1] {
             store.put(Space::Timers, row(u16::MAX, at_ms, "w"), Bytes::new());
         }
-        let rows = AlarmRows::new(&(65_000..65_536), 1..9);
+        let rows = TimerRows::new(&(65_000..65_536), 1..9);
         assert_eq!(read(&store, rows, 10).0, [row(u16::MAX, 5, "w")]);
     }
 }

@@ -12,12 +12,12 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::command::{self, Command};
 use everlog_engine::machine::{signal, start, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, Settings, level};
 use everlog_log::{Log, Topic};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Public, Router, Stats,
-    WorkflowTask,
+    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, NameResolver, Partition, Poll, Router,
+    Stats, WorkflowTask,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -35,7 +35,7 @@ pub const PARTITIONS: u32 = 2;
 #[derive(Clone, Default)]
 pub struct Names(pub Arc<Mutex<Vec<String>>>);
 
-impl Public for Names {
+impl NameResolver for Names {
     fn namespace(&self, id: &str) -> Option<Arc<str>> {
         (id == NAMESPACE).then(|| "default".into())
     }
@@ -66,7 +66,7 @@ pub struct House {
 pub struct Stand {
     pub log: Arc<Embedded>,
     pub partition: Partition<Embedded, SharedRows>,
-    pub inbox: mpsc::Receiver<(u32, Event)>,
+    pub inbox: mpsc::Receiver<(u32, InboxMessage)>,
     pub router: Router,
 }
 
@@ -79,7 +79,7 @@ pub fn config(names: &Names) -> Config {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
-        room: everlog_partition::Room::new(0),
+        room: everlog_partition::UncommittedBudget::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,
@@ -112,7 +112,7 @@ impl House {
         let log = self.log();
         let (sender, inbox) = mpsc::channel();
         let sender = Mutex::new(sender);
-        let send: everlog_partition::Send = Arc::new(move |id, event| {
+        let send: everlog_partition::PartitionSender = Arc::new(move |id, event| {
             sender.lock().map(|sender| sender.send((id, event)).is_ok()).unwrap_or(false)
         });
         let clock = self.now_ms.clone();
@@ -175,7 +175,7 @@ impl House {
             if !is_idle && commits > seen {
                 // What was applied meanwhile waits for no interval.
                 seen = commits;
-                house.stand().partition.hurry();
+                house.stand().partition.commit_soon();
             }
             is_idle
         });
@@ -188,7 +188,7 @@ impl House {
     pub fn bring(&mut self, bodies: Vec<Body>) {
         let (done, heard) = oneshot::channel();
         let now_ms = self.now_ms.load(Ordering::Relaxed);
-        let event = Event::Ingest { bodies, done };
+        let event = InboxMessage::Ingest { bodies, done };
         self.stand().partition.handle(event, now_ms).expect("the partition goes on");
         assert_eq!(self.call(heard), Ok(Ok(())));
     }
@@ -228,14 +228,14 @@ impl House {
         task
     }
 
-    pub fn complete(&mut self, task: &WorkflowTask, orders: Vec<command::Order>) {
+    pub fn complete(&mut self, task: &WorkflowTask, orders: Vec<command::CommandAttributes>) {
         self.complete_with(task, orders, |_complete| {});
     }
 
     pub fn complete_with(
         &mut self,
         task: &WorkflowTask,
-        orders: Vec<command::Order>,
+        orders: Vec<command::CommandAttributes>,
         change: impl FnOnce(&mut workflow_task_completed::Complete),
     ) {
         let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
@@ -251,7 +251,7 @@ impl House {
             ..workflow_task_completed::Complete::default()
         };
         change(&mut complete);
-        let reply = self.order(Order::CompleteTask(Box::new(complete)));
+        let reply = self.order(Request::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 
@@ -259,12 +259,12 @@ impl House {
     pub fn fail(&mut self, task: &WorkflowTask) {
         let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         assert_eq!(
-            self.order(Order::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() })),
+            self.order(Request::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() })),
             Reply::Done
         );
     }
 
-    fn order(&mut self, order: Order) -> Reply {
+    fn order(&mut self, order: Request) -> Reply {
         let router = self.stand().router.clone();
         self.call(async move { router.order(input("order-1", order)).await }).expect("it is taken")
     }
@@ -304,9 +304,9 @@ impl House {
     }
 }
 
-pub fn input(workflow_id: &str, order: Order) -> Input {
+pub fn input(workflow_id: &str, order: Request) -> RequestRecord {
     let (namespace_id, workflow_id) = (NAMESPACE.into(), workflow_id.into());
-    Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
+    RequestRecord { namespace_id, workflow_id, request: Some(order), ..RequestRecord::default() }
 }
 
 pub fn source(offset: u64) -> SourcePosition {
@@ -324,7 +324,7 @@ pub fn reply_to() -> Option<ReplyTo> {
     Some(ReplyTo { topic: "everlog.replies".into(), correlation_id: None })
 }
 
-pub fn forwarded(offset: u64, order: Order) -> PublicCommand {
+pub fn forwarded(offset: u64, order: Request) -> PublicCommand {
     PublicCommand {
         source: Some(source(offset)),
         input: Some(input("order-1", order)),
@@ -336,8 +336,8 @@ pub fn forwarded(offset: u64, order: Order) -> PublicCommand {
     }
 }
 
-pub fn begin() -> Order {
-    Order::Start(Box::new(start::Begin {
+pub fn begin() -> Request {
+    Request::Start(Box::new(start::Begin {
         request_id: "request".into(),
         workflow_type: "Order".into(),
         task_queue: "orders".into(),
@@ -346,6 +346,6 @@ pub fn begin() -> Order {
     }))
 }
 
-pub fn a_signal() -> Order {
-    Order::Signal(signal::Signal { name: "changed".into(), ..signal::Signal::default() })
+pub fn a_signal() -> Request {
+    Request::Signal(signal::Signal { name: "changed".into(), ..signal::Signal::default() })
 }

@@ -10,7 +10,7 @@ use everlog_engine::api_types::ConflictPolicy;
 use everlog_engine::command;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::{activity_attempt, close};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_partition::Delivery;
 use everlog_wire::Body;
 use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, SourcePosition};
@@ -23,8 +23,7 @@ fn a_command_is_applied_once_however_often_it_is_brought() {
     house.bring(vec![
         Body::PublicCommand(forwarded(0, begin())),
         Body::PublicCommand(forwarded(1, a_signal())),
-    ]);
-    // Once before and once after its effect is committed, by its owner and by others.
+    ]); // Once before and once after its effect is committed, by its owner and by others.
     house.crash();
     house.bring(vec![Body::PublicCommand(forwarded(1, a_signal()))]);
     house.settle();
@@ -53,16 +52,15 @@ fn a_command_is_applied_once_however_often_it_is_brought() {
 fn runs_that_commands_begin_have_ids_in_the_order_of_the_commands() {
     let mut house = House::build();
     let anew = |offset: u64| {
-        let Order::Start(begin) = begin() else { panic!("it is a start") };
+        let Request::Start(begin) = begin() else { panic!("it is a start") };
         let (request_id, conflict_policy) =
             (format!("request-{offset}"), ConflictPolicy::TerminateExisting.into());
-        let order = Order::Start(Box::new(Begin { request_id, conflict_policy, ..*begin }));
+        let order = Request::Start(Box::new(Begin { request_id, conflict_policy, ..*begin }));
         Body::PublicCommand(PublicCommand {
             command_id: Some(format!("c-{offset}")),
             ..forwarded(offset, order)
         })
-    };
-    // Many in one append, which has one time; more after a while, and after a crash.
+    }; // Many in one append, which has one time; more after a while, and after a crash.
     for (first, past) in [(0, 20), (20, 21), (21, 40)] {
         house.bring((first..past).map(anew).collect());
         house.advance(1_000);
@@ -119,8 +117,7 @@ fn a_refused_command_leaves_one_rejection_and_one_outcome() {
 #[test]
 fn a_command_waits_for_its_moment_through_crashes() {
     let mut house = House::build();
-    let hour_ms = 3_600_000;
-    // More than are delivered in one turn, and one that is due before the index looks again.
+    let hour_ms = 3_600_000; // More than are delivered in one turn, and one that is due before the index looks again.
     let later = |offset| PublicCommand { deliver_at_ms: BEGIN_MS + hour_ms, ..forwarded(offset, a_signal()) };
     let soon = PublicCommand { deliver_at_ms: BEGIN_MS + 5_000, ..forwarded(6, begin()) };
     let mut bodies: Vec<_> = (1..=5).map(|offset| Body::PublicCommand(later(offset))).collect();
@@ -187,8 +184,7 @@ fn what_followed_a_lost_part_of_an_append_waits_until_it_comes_again() {
     let second = PublicCommand {
         source: Some(SourcePosition { follows: 5, ..source(5) }),
         ..forwarded(5, a_signal())
-    };
-    // The first record of the append, with the offset 4, is missing.
+    }; // The first record of the append, with the offset 4, is missing.
     house.bring_behind_its_back(vec![Body::PublicCommand(second.clone())]);
     house.settle();
     assert_eq!(house.count("WorkflowExecutionSignaled"), 0);
@@ -213,7 +209,7 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
         start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(1_000_000)),
         ..Default::default()
     };
-    house.complete(&task, vec![command::Order::ScheduleActivity(Box::new(activity))]);
+    house.complete(&task, vec![command::CommandAttributes::ScheduleActivity(Box::new(activity))]);
     falls(house);
     let Delivery::Activity(mut task) = house.poll(true) else { panic!("an activity task comes") };
     task.receipt.take().expect("it can be given back").accept();
@@ -222,13 +218,16 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
         activity_attempt::Target { activity_id: "charge".into(), ..activity_attempt::Target::default() };
     let complete =
         activity_attempt::Complete { target: Some(target), ..activity_attempt::Complete::default() };
-    house.bring(vec![Body::PublicCommand(forwarded(7, Order::CompleteActivity(complete)))]);
+    house.bring(vec![Body::PublicCommand(forwarded(7, Request::CompleteActivity(complete)))]);
     falls(house);
     house.bring(vec![Body::PublicCommand(forwarded(8, a_signal()))]);
     falls(house);
     let task = house.workflow_task();
     falls(house);
-    house.complete(&task, vec![command::Order::CompleteWorkflow(close::Complete { result: None })]);
+    house.complete(
+        &task,
+        vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: None })],
+    );
     falls(house);
     house.settle();
 }

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use everlog_avro::outcome::Outcome;
-use everlog_engine::command::Order as CommandOrder;
+use everlog_engine::command::CommandAttributes as CommandOrder;
 use everlog_engine::machine::close;
 use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_wire::Body;
 use everlog_wire::public_command::PublicCommand;
 use prost::Message as _;
@@ -29,7 +29,7 @@ const ACCEPTANCE: &[u8] = b"\x0a\x01m\x10\x01";
 fn update(offset: u64, update_id: &str) -> Body {
     let request = Bytes::from_static(b"\x0a\x00");
     let admit = Admit { update_id: update_id.into(), request, patient: true, ..Admit::default() };
-    Body::PublicCommand(forwarded(offset, Order::Update(admit)))
+    Body::PublicCommand(forwarded(offset, Request::Update(admit)))
 }
 
 fn says(update_id: &str, name: &str, value: Vec<u8>) -> Message {
@@ -93,8 +93,7 @@ fn an_outcome_is_told_once_to_everyone_who_asked_for_it() {
     assert_eq!(house.told(), [is(0, "started"), is(3, "failed")]);
     house.bring(vec![update(4, "u3"), update(5, "u1")]);
     house.crash();
-    house.answer(&["u3"], vec![responds("u1"), accepts("u3"), responds("u3")], Vec::new());
-    // Once before and once after it is committed; and who asks after that has it at once.
+    house.answer(&["u3"], vec![responds("u1"), accepts("u3"), responds("u3")], Vec::new()); // Once before and once after it is committed; and who asks after that has it at once.
     house.crash();
     house.settle();
     house.crash();
@@ -132,11 +131,11 @@ fn an_update_waits_while_tasks_fail_and_goes_over_to_the_next_run() {
 fn an_update_with_a_start_whose_run_never_answered_begins_anew() {
     let mut house = House::build();
     let start = |offset, request_id: &str| {
-        let Order::Start(mut begin) = begin() else { panic!("not a start") };
+        let Request::Start(mut begin) = begin() else { panic!("not a start") };
         begin.request_id = request_id.into();
         let request = Bytes::from_static(b"\x0a\x00");
         begin.update = Some(Admit { update_id: "u1".into(), request, patient: true, ..Admit::default() });
-        Body::PublicCommand(forwarded(offset, Order::Start(begin)))
+        Body::PublicCommand(forwarded(offset, Request::Start(begin)))
     };
     house.bring(vec![start(0, "one")]);
     house.answer(
@@ -164,7 +163,7 @@ fn an_update_that_nobody_took_is_refused_with_the_end_of_its_run() {
     house.bring(vec![Body::PublicCommand(forwarded(0, begin())), update(1, "taken"), silent(2, "silent")]);
     house.answer(&["taken", "silent"], vec![accepts("taken"), accepts("silent")], Vec::new());
     house.bring(vec![update(3, "late"), silent(4, "silent too")]);
-    let end = Order::Terminate(close::Terminate::default());
+    let end = Request::Terminate(close::Terminate::default());
     house.bring(vec![Body::PublicCommand(forwarded(5, end))]);
     house.crash();
     house.settle();

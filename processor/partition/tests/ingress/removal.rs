@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
-use everlog_engine::command::{Command, Order as CommandOrder};
+use everlog_engine::command::{Command, CommandAttributes as CommandOrder};
 use everlog_engine::machine::update::Admit;
 use everlog_engine::machine::{close, signal, timer, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Delete, Input, Order};
+use everlog_engine::request::{Delete, Request, RequestRecord};
 use everlog_engine::time::Duration;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Address, Delivery, Poll, Want};
@@ -37,19 +37,19 @@ fn ids() -> impl Iterator<Item = String> {
     ids.filter(move |id| is_here(NAMESPACE, id) && is_here(OTHER, id))
 }
 
-fn input(namespace_id: &str, workflow_id: &str, order: Order) -> Input {
+fn input(namespace_id: &str, workflow_id: &str, order: Request) -> RequestRecord {
     let (namespace_id, workflow_id) = (namespace_id.into(), workflow_id.into());
-    Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
+    RequestRecord { namespace_id, workflow_id, request: Some(order), ..RequestRecord::default() }
 }
 
-fn signal(request_id: &str) -> Order {
+fn signal(request_id: &str) -> Request {
     let (name, request_id) = ("changed".into(), request_id.into());
-    Order::Signal(signal::Signal { name, request_id, ..signal::Signal::default() })
+    Request::Signal(signal::Signal { name, request_id, ..signal::Signal::default() })
 }
 
-fn update() -> Order {
+fn update() -> Request {
     let request = Bytes::from_static(b"\x0a\x00");
-    Order::Update(Admit { update_id: "update-1".into(), request, ..Admit::default() })
+    Request::Update(Admit { update_id: "update-1".into(), request, ..Admit::default() })
 }
 
 fn poll(namespace_id: &str) -> Poll {
@@ -67,7 +67,7 @@ fn poll(namespace_id: &str) -> Poll {
 }
 
 impl House {
-    fn ask(&mut self, namespace_id: &str, workflow_id: &str, order: Order) -> Reply {
+    fn ask(&mut self, namespace_id: &str, workflow_id: &str, order: Request) -> Reply {
         let (router, input) = (self.stand().router.clone(), input(namespace_id, workflow_id, order));
         self.call(async move { router.order(input).await }).expect("it is answered")
     }
@@ -127,7 +127,7 @@ impl House {
             assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
             self.ask(namespace_id, &id, signal("request-1"));
             match number % 5 {
-                0 => drop(self.ask(namespace_id, &id, Order::Terminate(close::Terminate::default()))),
+                0 => drop(self.ask(namespace_id, &id, Request::Terminate(close::Terminate::default()))),
                 4 => drop(self.ask(namespace_id, &id, update())),
                 _other => {}
             }
@@ -148,7 +148,7 @@ impl House {
             ..workflow_task_completed::Complete::default()
         };
         let reply =
-            self.ask(namespace_id, &task.run.start.workflow_id, Order::CompleteTask(Box::new(complete)));
+            self.ask(namespace_id, &task.run.start.workflow_id, Request::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 
@@ -205,7 +205,7 @@ fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
     }
     assert!(house.rows_of(NAMESPACE)[1] > 5_000);
     let others = house.rows_of(OTHER);
-    let reply = house.ask(NAMESPACE, "order-1", Order::Delete(Delete {}));
+    let reply = house.ask(NAMESPACE, "order-1", Request::Delete(Delete {}));
     assert_eq!(reply, Reply::Done);
     let mut left = vec![5_000];
     while left.last() != Some(&0) {
@@ -302,7 +302,8 @@ fn the_same_ids_and_queues_in_two_namespaces_have_nothing_to_do_with_each_other(
         let other = if namespace_id == OTHER { NAMESPACE } else { OTHER };
         let router = house.stand().router.clone();
         let unknown = Rejection::unknown_run(&id, &run_id);
-        let astray = Input { run_id, ..input(other, &id, Order::Terminate(close::Terminate::default())) };
+        let astray =
+            RequestRecord { run_id, ..input(other, &id, Request::Terminate(close::Terminate::default())) };
         let reply = house.call(async move { router.order(astray).await }).expect("it is answered");
         assert_eq!(reply, Reply::Rejected(unknown), "its run is not there");
     }
@@ -313,7 +314,7 @@ fn the_same_ids_and_queues_in_two_namespaces_have_nothing_to_do_with_each_other(
         let run_id = house.current(namespace_id, &id);
         assert_eq!(standing.run_id, run_id, "an update id is of its run");
     }
-    house.ask(NAMESPACE, &id, Order::Terminate(close::Terminate::default()));
+    house.ask(NAMESPACE, &id, Request::Terminate(close::Terminate::default()));
     assert_eq!(house.ask(OTHER, &id, signal("request-2")), Reply::Done, "the other run goes on");
     house.crash();
     assert_eq!(house.ask(OTHER, &id, signal("request-3")), Reply::Done, "the other run goes on");

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::{start, timer, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
-    Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
-    RunKey, Unnamed, Want,
+    Address, Admission, CallResult, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Reading,
+    Router, RunKey, Unnamed, Want,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -26,7 +26,7 @@ pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
 pub struct House {
     pub partition: Option<Partition<Embedded, SharedRows>>,
     pub log: Option<Arc<Embedded>>,
-    pub inbox: mpsc::Receiver<(u32, Event)>,
+    pub inbox: mpsc::Receiver<(u32, InboxMessage)>,
     pub router: Router,
     pub now_ms: Arc<AtomicI64>,
     pub dir: tempfile::TempDir,
@@ -42,7 +42,7 @@ pub fn config() -> Config {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
-        room: everlog_partition::Room::new(0),
+        room: everlog_partition::UncommittedBudget::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,
@@ -78,7 +78,7 @@ impl House {
     }
 
     /// A new house on the ground of one that has fallen; before it serves it hears of something.
-    pub fn rise(&mut self, told: Vec<Event>) {
+    pub fn rise(&mut self, told: Vec<InboxMessage>) {
         self.log = None;
         let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms, self.config.clone());
         (self.log, self.partition, self.inbox, self.router) = (Some(log), Some(partition), inbox, router);
@@ -125,18 +125,18 @@ impl House {
         }
     }
 
-    pub fn order(&mut self, order: Order) -> Reply {
+    pub fn order(&mut self, order: Request) -> Reply {
         self.try_order(order).expect("it is answered")
     }
 
-    pub fn try_order(&mut self, order: Order) -> Answer<Reply> {
+    pub fn try_order(&mut self, order: Request) -> CallResult<Reply> {
         let router = self.router.clone();
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id: "order-1".into(),
             run_id: String::new(),
             sender: None,
-            order: Some(order),
+            request: Some(order),
         };
         self.call(Box::pin(async move { router.order(input).await }))
     }
@@ -151,7 +151,9 @@ impl House {
     pub fn lost(&mut self, poll_ids: &[&str], run: Option<RunKey>) {
         let now_ms = self.now_ms.load(Ordering::Relaxed);
         let poll_ids = poll_ids.iter().map(|poll_id| (*poll_id).to_owned()).collect();
-        self.partition().handle(Event::PollsLost { poll_ids, run }, now_ms).expect("the partition goes on");
+        self.partition()
+            .handle(InboxMessage::PollsLost { poll_ids, run }, now_ms)
+            .expect("the partition goes on");
         self.turn();
     }
 
@@ -189,7 +191,7 @@ impl House {
             ..start::Begin::default()
         };
         change(&mut begin);
-        match self.order(Order::Start(Box::new(begin))) {
+        match self.order(Request::Start(Box::new(begin))) {
             Reply::Started(started) => started.run_id,
             other => panic!("{other:?} is no start"),
         }
@@ -209,17 +211,17 @@ impl House {
         let hour = everlog_engine::time::Duration::from_ms(3_600_000);
         let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
         let sticky = workflow_task::Sticky { queue: queue.into(), schedule_to_start_ms };
-        self.complete_with(run, vec![command::Order::StartTimer(order)], Some(sticky));
+        self.complete_with(run, vec![command::CommandAttributes::StartTimer(order)], Some(sticky));
     }
 
-    pub fn complete(&mut self, run: &Run, orders: Vec<command::Order>) {
+    pub fn complete(&mut self, run: &Run, orders: Vec<command::CommandAttributes>) {
         self.complete_with(run, orders, None);
     }
 
     fn complete_with(
         &mut self,
         run: &Run,
-        orders: Vec<command::Order>,
+        orders: Vec<command::CommandAttributes>,
         sticky: Option<workflow_task::Sticky>,
     ) {
         let token = run.head.task.as_ref().map(workflow_task::Task::token);
@@ -229,7 +231,7 @@ impl House {
             ..Command::default()
         });
         let commands = commands.collect();
-        let reply = self.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        let reply = self.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token,
             commands,
             sticky,
@@ -254,7 +256,7 @@ pub fn polls(activities: bool) -> Poll {
     }
 }
 
-type Opened = (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, Event)>, Router);
+type Opened = (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, InboxMessage)>, Router);
 
 fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>, config: Config) -> Opened {
     let clock = now_ms.clone();
@@ -264,7 +266,7 @@ fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>, config: Config) -> Opene
     let log = Arc::new(Embedded::open(options).expect("the log opens"));
     let (sender, inbox) = mpsc::channel();
     let sender = std::sync::Mutex::new(sender);
-    let send: everlog_partition::Send = Arc::new(move |id, event| {
+    let send: everlog_partition::PartitionSender = Arc::new(move |id, event| {
         sender.lock().map(|sender| sender.send((id, event)).is_ok()).unwrap_or(false)
     });
     let clock = now_ms.clone();

@@ -11,8 +11,8 @@ fn version(run_id: &str) -> &str {
     &run_id[14..15]
 }
 
-fn again() -> command::Order {
-    command::Order::ContinueAsNew(Box::default())
+fn again() -> command::CommandAttributes {
+    command::CommandAttributes::ContinueAsNew(Box::default())
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn what_a_former_owner_has_decided_is_decided_alike_by_one_of_a_later_level() {
 fn a_level_that_was_once_reached_is_kept() {
     let mut house = House::build();
     let begun = house.start();
-    house.partition().hurry();
+    house.partition().commit_soon();
     house.until(|house| house.partition().is_idle());
     // The next owner is one that names a lower level, as long as there are nodes that know no higher one.
     house.config.level = 0;

@@ -14,16 +14,17 @@ use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_engine::command;
 use everlog_engine::machine::workflow_task::Task;
 use everlog_engine::machine::{activity, activity_attempt, close, signal, timer};
-use everlog_engine::request::{Delete, Order};
+use everlog_engine::request::{Delete, Request};
 use everlog_partition::{
-    Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, RunKey, Want, WorkflowKey,
+    Address, CallFailure, Config, Delivery, InboxMessage, Poll, QueryRequest, RunKey, UncommittedBudget,
+    Want, WorkflowKey,
 };
 use everlog_patience as patience;
 
 use house::{House, NAMESPACE, config, polls, workflow};
 
-fn schedule() -> command::Order {
-    command::Order::ScheduleActivity(Box::new(activity::Schedule {
+fn schedule() -> command::CommandAttributes {
+    command::CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("orders")),
@@ -53,7 +54,7 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
         activity_id: String::new(),
     };
     let result = Some(Bytes::from_static(b"done"));
-    let reply = house.order(Order::CompleteActivity(activity_attempt::Complete {
+    let reply = house.order(Request::CompleteActivity(activity_attempt::Complete {
         target: Some(target),
         result,
         identity: "worker".into(),
@@ -62,7 +63,10 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
     assert_eq!(reply, Reply::Done);
     house.crash();
     let task = workflow(house.poll(false));
-    house.complete(&task.run, vec![command::Order::CompleteWorkflow(close::Complete { result: None })]);
+    house.complete(
+        &task.run,
+        vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: None })],
+    );
     house.crash();
     let expected = [
         "WorkflowStarted",
@@ -99,7 +103,7 @@ fn a_timer_outlives_a_crash() {
     let task = workflow(house.poll(false));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
     house.crash();
     house.advance(3_599_000);
     house.turn();
@@ -122,7 +126,7 @@ fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
         house.crash();
         house.complete(
             &task.run,
-            vec![command::Order::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
+            vec![command::CommandAttributes::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
         );
         house.crash();
         assert_eq!(house.names(), ["WorkflowStarted"], "the next one waits");
@@ -130,8 +134,10 @@ fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
         house.until(|house| house.names().contains(&"TaskScheduled"));
     }
     let task = workflow(house.poll(false));
-    house
-        .complete(&task.run, vec![command::Order::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })]);
+    house.complete(
+        &task.run,
+        vec![command::CommandAttributes::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
+    );
     house.crash();
     assert_eq!(house.started().attempt, 3);
     assert_eq!(house.names().last(), Some(&"WorkflowFailed"));
@@ -158,12 +164,12 @@ fn a_run_that_takes_too_long_is_followed_by_its_schedule_after_a_crash() {
     let result = Some(Bytes::from_static(b"result"));
     house.complete(
         &task.run,
-        vec![command::Order::CompleteWorkflow(close::Complete { result: result.clone() })],
+        vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: result.clone() })],
     );
     house.crash();
     let last = house.started();
     assert_eq!((last.last_completion_result, last.continued_failure), (result, None));
-    assert_eq!(house.order(Order::Terminate(close::Terminate::default())), Reply::Done);
+    assert_eq!(house.order(Request::Terminate(close::Terminate::default())), Reply::Done);
     house.crash();
     assert_eq!(house.names().last(), Some(&"WorkflowTerminated"));
 }
@@ -173,7 +179,7 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
     let mut house = House::build();
     house.start();
     for _ in 0..3 {
-        let reply = house.order(Order::Signal(signal::Signal {
+        let reply = house.order(Request::Signal(signal::Signal {
             name: "changed".into(),
             request_id: "signal-1".into(),
             ..signal::Signal::default()
@@ -187,18 +193,18 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
 
 #[test]
 fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_leave_no_room() {
-    for (room_bytes, answer) in [(1 << 20, Ok(Reply::Done)), (0, Err(Failure::Busy))] {
-        let room = Room::new(room_bytes);
+    for (room_bytes, answer) in [(1 << 20, Ok(Reply::Done)), (0, Err(CallFailure::Busy))] {
+        let room = UncommittedBudget::new(room_bytes);
         let mut house = House::build_with(Config { overlay_bytes_max: 1_000, room, ..config() });
         house.start_with(|begin| begin.input = Some(Bytes::from(vec![b'x'; 10_000])));
         let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
         // The turn that begins the commit counts what waits for it; the signal is met before it has ended.
         house.advance(1_000);
-        assert_eq!(house.try_order(Order::Signal(signal)), answer);
+        assert_eq!(house.try_order(Request::Signal(signal)), answer);
         house.advance(1_000);
         house.until(|house| house.partition().is_idle());
         let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
-        assert_eq!(house.try_order(Order::Signal(signal)), Ok(Reply::Done), "all is committed");
+        assert_eq!(house.try_order(Request::Signal(signal)), Ok(Reply::Done), "all is committed");
     }
 }
 
@@ -207,9 +213,9 @@ fn a_start_that_is_sent_again_begins_nothing_when_its_run_has_gone_on_and_ended(
     let mut house = House::build();
     let first = house.start();
     let task = workflow(house.poll(false));
-    house.complete(&task.run, vec![command::Order::ContinueAsNew(Box::default())]);
+    house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
     let task = workflow(house.poll(false));
-    house.complete(&task.run, vec![command::Order::CompleteWorkflow(Default::default())]);
+    house.complete(&task.run, vec![command::CommandAttributes::CompleteWorkflow(Default::default())]);
     let last = house.started();
     house.crash();
     assert_eq!(house.start(), first, "it is told of the run that it had made");
@@ -226,7 +232,7 @@ fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() 
     let mut house = House::build();
     house.start();
     let signal = || {
-        Order::Signal(signal::Signal {
+        Request::Signal(signal::Signal {
             name: "changed".into(),
             request_id: "signal-1".into(),
             ..signal::Signal::default()
@@ -237,7 +243,7 @@ fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() 
     assert_eq!(house.order(signal()), Reply::Done);
     for _ in 0..2 {
         let task = workflow(house.poll(false));
-        house.complete(&task.run, vec![command::Order::ContinueAsNew(Box::default())]);
+        house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
         house.crash();
         assert_eq!(house.order(signal()), Reply::Done);
         assert_eq!(signals(&mut house), 0, "{:?}", house.names());
@@ -253,7 +259,7 @@ fn a_run_is_forgotten_when_its_retention_is_over() {
     let mut house = House::build();
     house.start();
     let reply =
-        house.order(Order::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
+        house.order(Request::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     house.crash();
     assert_eq!(house.names(), ["WorkflowStarted", "TaskScheduled", "WorkflowTerminated"]);
@@ -290,14 +296,14 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let task = workflow(house.poll(false));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
     let router = house.router.clone();
     let request = question();
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
     // The question is on its way to a worker, and none has come, when a signal arrives.
-    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     let task = workflow(house.poll(false));
     assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
@@ -311,7 +317,7 @@ fn a_question_whose_worker_dies_is_put_to_another() {
     let task = workflow(house.poll(false));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
     let address =
         Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
     let request = question();
@@ -377,7 +383,7 @@ fn of_a_committed_claim() -> (House, RunKey) {
     let task = workflow(house.poll(false));
     let start = &task.run.start;
     let key = WorkflowKey::new(&start.namespace_id, &start.workflow_id).run(&start.run_id);
-    house.partition().hurry();
+    house.partition().commit_soon();
     house.until(|house| house.partition().is_idle());
     house.crash();
     assert!(house.read().run.started_task().is_some());
@@ -400,7 +406,7 @@ fn whoever_knows_the_run_is_heard_also_when_its_claim_is_not_looked_for_any_more
     let (mut house, key) = of_a_committed_claim();
     house.advance(61_000);
     // A record makes time pass.
-    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     house.lost(&["poll"], None);
     assert!(house.read().run.started_task().is_some(), "nobody speaks so late of a poll");
@@ -425,15 +431,15 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
         let now_ms = house.now_ms.load(Ordering::Relaxed);
         house.partition().turn(now_ms).expect("the partition goes on");
         match house.inbox.recv_timeout(patience::most()).expect("it goes on").1 {
-            Event::Appended(_) if is_claimed => break,
+            InboxMessage::Appended(_) if is_claimed => break,
             event => {
-                is_claimed |= matches!(event, Event::Claim { .. });
+                is_claimed |= matches!(event, InboxMessage::Claim { .. });
                 house.partition().handle(event, now_ms).expect("the partition goes on");
             }
         }
     }
     let lost = house.partition.take().expect("the house stands").abandon();
-    assert!(matches!(&lost[..], [Event::PollsLost { run: Some(_), .. }]));
+    assert!(matches!(&lost[..], [InboxMessage::PollsLost { run: Some(_), .. }]));
     assert!(poll.as_mut().poll(&mut context).is_pending(), "it waits for something else");
     house.rise(lost);
     workflow(house.poll(false));
@@ -450,14 +456,14 @@ fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_th
     let now_ms = house.now_ms.load(Ordering::Relaxed);
     loop {
         let event = house.inbox.recv_timeout(patience::most()).expect("it is told").1;
-        let is_given_back = matches!(event, Event::Release { .. });
+        let is_given_back = matches!(event, InboxMessage::Release { .. });
         house.partition().handle(event, now_ms).expect("the partition goes on");
         if is_given_back {
             break;
         }
     }
     let lost = house.partition.take().expect("the house stands").abandon();
-    assert!(matches!(&lost[..], [Event::Release { .. }]));
+    assert!(matches!(&lost[..], [InboxMessage::Release { .. }]));
     house.rise(lost);
     workflow(house.poll(false));
 }
@@ -500,14 +506,14 @@ fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
     let task = workflow(house.poll(false));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
     let (asks, polls_on) = (house.router.clone(), house.router.clone());
     let mut question = Box::pin(async move { asks.query(question()).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
     house.turn();
     // It waits for a poll when its run is deleted.
-    assert_eq!(house.order(Order::Delete(Delete {})), Reply::Done);
+    assert_eq!(house.order(Request::Delete(Delete {})), Reply::Done);
     let mut poll = Box::pin(async move { polls_on.poll(polls(false)).await });
     assert!(poll.as_mut().poll(&mut context).is_pending());
     let outcome = house.call(question);
@@ -524,8 +530,8 @@ fn a_timer_fires_after_a_crash_although_a_task_waits_for_a_worker() {
     let task = workflow(house.poll(false));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
-    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     house.crash();
     house.advance(3_600_000);
@@ -539,7 +545,7 @@ fn a_clock_that_is_set_back_does_not_put_off_commits() {
     house.advance(1_000);
     house.until(|house| house.partition().is_idle());
     house.advance(-3_600_000);
-    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     house.advance(1_000);
     house.until(|house| house.partition().is_idle());

@@ -3,7 +3,7 @@
 use everlog_engine::Reply;
 use everlog_engine::machine::signal;
 use everlog_engine::machine::workflow_task::Task;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 
 use crate::house::{House, workflow};
 
@@ -27,7 +27,7 @@ fn a_task_that_nobody_answers_rests_although_the_house_falls_and_news_come() {
     let rests = pending(&mut house);
     assert!(rests.is_resting());
     house.crash();
-    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     assert_eq!(pending(&mut house), rests);
     let router = house.router.clone();

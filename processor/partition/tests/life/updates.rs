@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use everlog_engine::Reply;
-use everlog_engine::command::{Command, Order as CommandOrder};
+use everlog_engine::command::{Command, CommandAttributes as CommandOrder};
 use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, Stage, Standing, given};
 use everlog_engine::machine::{close, workflow_task, workflow_task_completed};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_partition::{Address, UpdateCall, UpdateNews};
 use prost::Message as _;
 
@@ -67,12 +67,12 @@ impl House {
             this_run_only: false,
             patient: false,
         };
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id: "order-1".into(),
             run_id: String::new(),
             sender: None,
-            order: Some(Order::Update(order)),
+            request: Some(Request::Update(order)),
         };
         self.call(Box::pin(async move { router.update(input).await })).expect("it is answered")
     }
@@ -97,7 +97,7 @@ impl House {
             order: Some(order),
             ..Command::default()
         });
-        let reply = self.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        let reply = self.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: task.run.head.task.as_ref().map(workflow_task::Task::token),
             commands: commands.collect(),
             messages,
@@ -133,7 +133,7 @@ fn callers_hear_of_every_stage() {
     let late = house.update("u1");
     assert_eq!(stage_of(&late.first), &Stage::Accepted);
     assert_eq!(next(&mut caller), None);
-    let reply = house.order(Order::Signal(everlog_engine::machine::signal::Signal::default()));
+    let reply = house.order(Request::Signal(everlog_engine::machine::signal::Signal::default()));
     assert_eq!(reply, Reply::Done);
     house.answer(&[], vec![responds("u1")], Vec::new());
     assert_eq!(next(&mut same), Some(Stage::Accepted));
@@ -185,7 +185,7 @@ fn an_update_is_taken_once_although_the_house_falls_at_every_step() {
         house.crash();
         assert_eq!(stage_of(&house.update(id).first), &Stage::Accepted);
         assert_eq!(
-            house.order(Order::Signal(everlog_engine::machine::signal::Signal::default())),
+            house.order(Request::Signal(everlog_engine::machine::signal::Signal::default())),
             Reply::Done
         );
         house.crash();
@@ -205,7 +205,7 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.speculative), Some(true));
-    let reply = house.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+    let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![rejects("u1")],
         ..workflow_task_completed::Complete::default()
@@ -223,11 +223,11 @@ fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
     let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
-    house.order(Order::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
+    house.order(Request::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
     assert!(caller.news.try_recv().is_err(), "it comes again with the next task");
     let task = workflow(house.poll(false));
     assert_eq!(given(&task.run).len(), 1);
-    let reply = house.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+    let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![Message { body: None, ..rejects("u1") }],
         ..workflow_task_completed::Complete::default()
@@ -235,7 +235,7 @@ fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
     assert!(matches!(reply, Reply::Rejected(_)), "{reply:?}");
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::TaskFailed));
     let mut caller = house.update("u2");
-    house.order(Order::Terminate(close::Terminate::default()));
+    house.order(Request::Terminate(close::Terminate::default()));
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::Closed));
     let refused = house.update("u3").first;
     assert!(matches!(refused, Reply::Rejected(_)), "{refused:?}");

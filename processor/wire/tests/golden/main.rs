@@ -150,7 +150,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(continued, rows::continued());
     let named = everlog_engine::Start::decode(bytes("Start.named")).expect("a row of old is read");
     assert_eq!(named, rows::named());
-    let updated = everlog_engine::Head::decode(bytes("Head.updates")).expect("a row of old is read");
+    let updated = everlog_engine::ExecutionInfo::decode(bytes("Head.updates")).expect("a row of old is read");
     assert_eq!(updated, rows::updated());
     let built = everlog_engine::Properties::decode(bytes("Properties.builds")).expect("a row of old is read");
     assert_eq!(built, rows::built());
@@ -158,7 +158,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(versioned.expect("a row of old is read"), versioned::properties());
     let reset = everlog_engine::Start::decode(bytes("Start.reset")).expect("a row of old is read");
     assert_eq!(reset, rows::reset());
-    let replaced = everlog_engine::Head::decode(bytes("Head.reset")).expect("a row of old is read");
+    let replaced = everlog_engine::ExecutionInfo::decode(bytes("Head.reset")).expect("a row of old is read");
     assert_eq!(replaced, rows::replaced());
     let written = Update::decode(bytes("Update.reset")).expect("a row of old is read");
     assert_eq!(written, rows::written_update());

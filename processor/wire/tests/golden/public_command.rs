@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::machine::cancel;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_wire::public_command::{
     Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
 };
@@ -31,12 +31,12 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn a_forwarded_command_keeps_its_bytes() {
     let request = cancel::Request { reason: "late".into(), ..cancel::Request::default() };
-    let input = Input {
+    let input = RequestRecord {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
         workflow_id: "order-1".into(),
         run_id: String::new(),
         sender: None,
-        order: Some(Order::Cancel(request)),
+        request: Some(Request::Cancel(request)),
     };
     let forwarded = PublicCommand {
         source: Some(source()),

@@ -7,7 +7,7 @@ use everlog_engine::api_types::{
     ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
     RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
 };
-use everlog_engine::command::{Command, Later, Order as CommandOrder};
+use everlog_engine::command::{Command, CommandAttributes as CommandOrder, Later};
 use everlog_engine::machine::attached_requests::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::workflow_task::{self, Sticky};
@@ -15,7 +15,7 @@ use everlog_engine::machine::{
     activity, activity_attempt, cancel, child, close, external_workflow, fire_timers, marker,
     memo_and_search_attributes, parent_child, reset, start, timer, update, workflow_task_completed,
 };
-use everlog_engine::request::{Delete, Input, Order, ResetSticky, Sender};
+use everlog_engine::request::{Delete, Request, RequestRecord, ResetSticky, Sender};
 use everlog_wire::public_command::{
     DeliverDelayed, Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
 };
@@ -56,10 +56,10 @@ pub fn samples() -> BTreeMap<String, Record> {
     let complete =
         workflow_task_completed::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
     let kin = [
-        ("CompleteTask.others".to_owned(), Order::CompleteTask(Box::new(complete))),
+        ("CompleteTask.others".to_owned(), Request::CompleteTask(Box::new(complete))),
         (
             "Start.child".to_owned(),
-            Order::Start(Box::new(start::Begin { parent: Some(Box::new(parent())), ..begin() })),
+            Request::Start(Box::new(start::Begin { parent: Some(Box::new(parent())), ..begin() })),
         ),
     ];
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
@@ -69,12 +69,12 @@ pub fn samples() -> BTreeMap<String, Record> {
         versioned::orders().into_iter().map(|order| (format!("{}.versioned", name(&order)), order));
     let later = updates.chain(found).chain(strange).chain(versioned);
     for (name, order) in orders.chain(grown).chain(kin).chain(later) {
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
             run_id: RUN_ID.into(),
             sender: None,
-            order: Some(order),
+            request: Some(order),
         };
         samples.insert(name, Record::new(7, Body::Input(input)));
     }
@@ -94,12 +94,12 @@ fn letter() -> OutboxMessage {
         child_only: true,
         original_run_id: String::new(),
     };
-    let input = Input {
+    let input = RequestRecord {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
         workflow_id: "parcel-1".into(),
         run_id: RUN_ID.into(),
         sender: Some(sender),
-        order: Some(Order::Signal(signal())),
+        request: Some(Request::Signal(signal())),
     };
     OutboxMessage { from: 3, number: 17, input: Some(input) }
 }
@@ -169,39 +169,39 @@ pub fn parent() -> child::Parent {
 }
 
 /// Orders with the fields that they once did not have.
-fn grown() -> Vec<Order> {
+fn grown() -> Vec<Request> {
     let version = || Some(Bytes::from_static(b"\x0a\x05build"));
     let (binary_checksum, worker_version) = ("checksum".to_owned(), version());
     let again = close::ContinueAsNew { initial_versioning_behavior: 1, ..Default::default() };
     let again = CommandOrder::ContinueAsNew(Box::new(again));
     let again = Command { command_type: again.command_type(), order: Some(again), ..Default::default() };
     vec![
-        Order::Start(Box::new(start::Begin {
+        Request::Start(Box::new(start::Begin {
             retry_policy: Some(policy()),
             cron_schedule: "@daily".into(),
             ..Default::default()
         })),
-        Order::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
-        Order::FailTask(workflow_task::Fail { binary_checksum, worker_version, ..Default::default() }),
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        Request::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
+        Request::FailTask(workflow_task::Fail { binary_checksum, worker_version, ..Default::default() }),
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             commands: vec![again],
             ..Default::default()
         })),
-        Order::CompleteActivity(activity_attempt::Complete {
+        Request::CompleteActivity(activity_attempt::Complete {
             worker_version: version(),
             ..Default::default()
         }),
-        Order::FailActivity(activity_attempt::Fail {
+        Request::FailActivity(activity_attempt::Fail {
             worker_version: version(),
             cause: 1,
             ..Default::default()
         }),
-        Order::CancelActivity(activity_attempt::Cancel { worker_version: version(), ..Default::default() }),
+        Request::CancelActivity(activity_attempt::Cancel { worker_version: version(), ..Default::default() }),
     ]
 }
 
 /// Orders with what they say of updates.
-fn updates() -> Vec<Order> {
+fn updates() -> Vec<Request> {
     let message = update::Message {
         id: "update-1/accept".into(),
         protocol_instance_id: "update-1".into(),
@@ -210,8 +210,8 @@ fn updates() -> Vec<Order> {
     let refer = CommandOrder::ProtocolMessage(update::Refer { message_id: "update-1/accept".into() });
     let refer = Command { command_type: refer.command_type(), order: Some(refer), ..Default::default() };
     vec![
-        Order::Start(Box::new(start::Begin { update: Some(admit()), ..Default::default() })),
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        Request::Start(Box::new(start::Begin { update: Some(admit()), ..Default::default() })),
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             commands: vec![refer],
             messages: vec![message],
             takes_events_again: true,
@@ -221,12 +221,13 @@ fn updates() -> Vec<Order> {
 }
 
 /// Orders with what was found of ids and attributes.
-fn found() -> Vec<Order> {
+fn found() -> Vec<Request> {
     let on_conflict = Some(OnConflict { request_id: true, links: true });
-    let bad = workflow_task_completed::Finding { command: 1, reason: "of another type".into(), fault: 0 };
+    let bad =
+        workflow_task_completed::ValidationFailure { command: 1, reason: "of another type".into(), fault: 0 };
     vec![
-        Order::Start(Box::new(start::Begin { on_conflict, ..Default::default() })),
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        Request::Start(Box::new(start::Begin { on_conflict, ..Default::default() })),
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             findings: vec![bad],
             ..Default::default()
         })),
@@ -234,11 +235,14 @@ fn found() -> Vec<Order> {
 }
 
 /// Completions with what was found of values and of namespaces.
-fn strangers() -> impl Iterator<Item = (&'static str, Order)> {
+fn strangers() -> impl Iterator<Item = (&'static str, Request)> {
     let of = |fault: workflow_task_completed::Fault, reason: &str| {
-        let found =
-            workflow_task_completed::Finding { command: 2, reason: reason.into(), fault: fault.into() };
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        let found = workflow_task_completed::ValidationFailure {
+            command: 2,
+            reason: reason.into(),
+            fault: fault.into(),
+        };
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             findings: vec![found],
             ..Default::default()
         }))
@@ -249,44 +253,44 @@ fn strangers() -> impl Iterator<Item = (&'static str, Order)> {
 }
 
 /// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
-fn name(order: &Order) -> &'static str {
+fn name(order: &Request) -> &'static str {
     match order {
-        Order::Start(_) => "Start",
-        Order::Signal(_) => "Signal",
-        Order::Cancel(_) => "Cancel",
-        Order::Terminate(_) => "Terminate",
-        Order::ClaimTask(_) => "ClaimTask",
-        Order::CompleteTask(_) => "CompleteTask",
-        Order::FailTask(_) => "FailTask",
-        Order::ReleaseTask(_) => "ReleaseTask",
-        Order::ClaimActivity(_) => "ClaimActivity",
-        Order::CompleteActivity(_) => "CompleteActivity",
-        Order::FailActivity(_) => "FailActivity",
-        Order::CancelActivity(_) => "CancelActivity",
-        Order::HeartbeatActivity(_) => "HeartbeatActivity",
-        Order::ReleaseActivity(_) => "ReleaseActivity",
-        Order::Wake(_) => "Wake",
-        Order::ResetSticky(_) => "ResetSticky",
-        Order::Update(_) => "Update",
-        Order::ChildOpened(_) => "ChildOpened",
-        Order::BeginChild(_) => "BeginChild",
-        Order::ChildClosed(_) => "ChildClosed",
-        Order::ExternalAnswered(_) => "ExternalAnswered",
-        Order::Delete(_) => "Delete",
-        Order::Reset(_) => "Reset",
+        Request::Start(_) => "Start",
+        Request::Signal(_) => "Signal",
+        Request::Cancel(_) => "Cancel",
+        Request::Terminate(_) => "Terminate",
+        Request::ClaimTask(_) => "ClaimTask",
+        Request::CompleteTask(_) => "CompleteTask",
+        Request::FailTask(_) => "FailTask",
+        Request::ReleaseTask(_) => "ReleaseTask",
+        Request::ClaimActivity(_) => "ClaimActivity",
+        Request::CompleteActivity(_) => "CompleteActivity",
+        Request::FailActivity(_) => "FailActivity",
+        Request::CancelActivity(_) => "CancelActivity",
+        Request::HeartbeatActivity(_) => "HeartbeatActivity",
+        Request::ReleaseActivity(_) => "ReleaseActivity",
+        Request::FireTimers(_) => "Wake",
+        Request::ResetSticky(_) => "ResetSticky",
+        Request::Update(_) => "Update",
+        Request::ChildOpened(_) => "ChildOpened",
+        Request::BeginChild(_) => "BeginChild",
+        Request::ChildClosed(_) => "ChildClosed",
+        Request::ExternalAnswered(_) => "ExternalAnswered",
+        Request::Delete(_) => "Delete",
+        Request::Reset(_) => "Reset",
     }
 }
 
 /// Letters that nothing but a run sends.
-fn letters() -> Vec<Order> {
+fn letters() -> Vec<Request> {
     vec![
-        Order::ChildOpened(parent_child::Opened {
+        Request::ChildOpened(parent_child::Opened {
             initiated_event_id: 5,
             run_id: RUN_ID.into(),
             cause: ChildFailedCause::WorkflowAlreadyExists.into(),
         }),
-        Order::BeginChild(parent_child::Begin {}),
-        Order::ChildClosed(parent_child::Closed {
+        Request::BeginChild(parent_child::Begin {}),
+        Request::ChildClosed(parent_child::Closed {
             initiated_event_id: 5,
             run_id: RUN_ID.into(),
             status: Status::Failed.into(),
@@ -294,81 +298,81 @@ fn letters() -> Vec<Order> {
             retry_state: RetryState::MaximumAttemptsReached.into(),
             workflow_type: Some(WorkflowType { name: "Parcel".into() }),
         }),
-        Order::ExternalAnswered(external_workflow::Answered {
+        Request::ExternalAnswered(external_workflow::Answered {
             initiated_event_id: 5,
             cause: ExternalFailedCause::NotFound.into(),
         }),
     ]
 }
 
-fn orders() -> Vec<Order> {
+fn orders() -> Vec<Request> {
     let (token, target) = (Some(token()), Some(target()));
     let (identity, poll_id) = ("worker".to_owned(), "poll".to_owned());
     let blob = Some(some(b"blob"));
     vec![
-        Order::Start(Box::new(begin())),
-        Order::Signal(signal()),
-        Order::Cancel(cancel::Request {
+        Request::Start(Box::new(begin())),
+        Request::Signal(signal()),
+        Request::Cancel(cancel::Request {
             reason: "changed my mind".into(),
             identity: identity.clone(),
             first_run_id: "first".into(),
             links: vec![some(b"link")],
         }),
-        Order::Terminate(close::Terminate {
+        Request::Terminate(close::Terminate {
             reason: "enough".into(),
             details: blob.clone(),
             identity: identity.clone(),
             first_run_id: "first".into(),
             links: Vec::new(),
         }),
-        Order::ClaimTask(workflow_task::Claim {
+        Request::ClaimTask(workflow_task::Claim {
             scheduled_event_id: 2,
             attempt: 1,
             sticky: true,
             identity: identity.clone(),
             poll_id: poll_id.clone(),
         }),
-        Order::CompleteTask(Box::new(complete())),
-        Order::FailTask(workflow_task::Fail {
+        Request::CompleteTask(Box::new(complete())),
+        Request::FailTask(workflow_task::Fail {
             token: token.clone(),
             cause: TaskFailedCause::NonDeterministicError.into(),
             failure: Some(failure()),
             identity: identity.clone(),
             ..Default::default()
         }),
-        Order::ReleaseTask(workflow_task::Release { token }),
-        Order::ClaimActivity(activity_attempt::Claim {
+        Request::ReleaseTask(workflow_task::Release { token }),
+        Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id: 5,
             attempt: 2,
             identity: identity.clone(),
             poll_id,
         }),
-        Order::CompleteActivity(activity_attempt::Complete {
+        Request::CompleteActivity(activity_attempt::Complete {
             target: target.clone(),
             result: blob.clone(),
             identity: identity.clone(),
             worker_version: None,
         }),
-        Order::FailActivity(activity_attempt::Fail {
+        Request::FailActivity(activity_attempt::Fail {
             target: target.clone(),
             failure: Some(failure()),
             identity: identity.clone(),
             last_heartbeat_details: blob.clone(),
             ..Default::default()
         }),
-        Order::CancelActivity(activity_attempt::Cancel {
+        Request::CancelActivity(activity_attempt::Cancel {
             target: target.clone(),
             details: blob.clone(),
             identity,
             worker_version: None,
         }),
-        Order::HeartbeatActivity(activity_attempt::Heartbeat { target: target.clone(), details: blob }),
-        Order::ReleaseActivity(activity_attempt::Release { target }),
-        Order::Wake(fire_timers::Wake {}),
-        Order::ResetSticky(ResetSticky {}),
-        Order::Delete(Delete {}),
-        Order::Update(admit()),
-        Order::Reset(reset()),
+        Request::HeartbeatActivity(activity_attempt::Heartbeat { target: target.clone(), details: blob }),
+        Request::ReleaseActivity(activity_attempt::Release { target }),
+        Request::FireTimers(fire_timers::FireTimers {}),
+        Request::ResetSticky(ResetSticky {}),
+        Request::Delete(Delete {}),
+        Request::Update(admit()),
+        Request::Reset(reset()),
     ]
 }
 
@@ -578,12 +582,12 @@ fn original() -> Original {
 fn forwarded() -> PublicCommand {
     PublicCommand {
         source: Some(source()),
-        input: Some(Input {
+        input: Some(RequestRecord {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
             run_id: RUN_ID.into(),
             sender: None,
-            order: Some(Order::Signal(signal())),
+            request: Some(Request::Signal(signal())),
         }),
         namespace: "default".into(),
         command_id: Some("charge-1".into()),

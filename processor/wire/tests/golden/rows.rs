@@ -15,7 +15,7 @@ use everlog_engine::machine::parent_child::Opened;
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::{Done, Update};
 use everlog_engine::machine::workflow_task::{Sticky, Task};
-use everlog_engine::{Head, Part, Properties, Run, Start};
+use everlog_engine::{CopyOnWrite, ExecutionInfo, Properties, Run, Start};
 
 use crate::events::{execution, failure, map, points, policy, queue, samples, some};
 use crate::records::parent;
@@ -34,24 +34,27 @@ pub fn sample() -> Run {
         start: Arc::new(start()),
         head: head(),
         properties: properties.into(),
-        activities: Part::from(BTreeMap::from([
+        activities: CopyOnWrite::from(BTreeMap::from([
             (9, Arc::new(activity())),
             (10, Arc::new(Activity { scheduled_event_id: 10, ..with_priority() })),
         ])),
-        timers: Part::from(BTreeMap::from([("t".into(), timer)])),
-        children: Part::from(BTreeMap::from([(13, Arc::new(child())), (17, Arc::new(late_child()))])),
-        externals: Part::from(BTreeMap::from([(14, Arc::new(external())), (18, Arc::new(late_external()))])),
-        buffered: Part::from(vec![HistoryEvent {
+        timers: CopyOnWrite::from(BTreeMap::from([("t".into(), timer)])),
+        children: CopyOnWrite::from(BTreeMap::from([(13, Arc::new(child())), (17, Arc::new(late_child()))])),
+        externals: CopyOnWrite::from(BTreeMap::from([
+            (14, Arc::new(external())),
+            (18, Arc::new(late_external())),
+        ])),
+        buffered: CopyOnWrite::from(vec![HistoryEvent {
             event_id: 0,
             task_id: 0,
             ..samples().remove("WorkflowSignaled").expect("there is a sample")
         }]),
         chain: Some(Arc::new(chain())),
-        updates: Part::from(BTreeMap::from([
+        updates: CopyOnWrite::from(BTreeMap::from([
             ("update-1".into(), Arc::new(update())),
             ("update-2".into(), Arc::new(accepted_update())),
         ])),
-        attached: Part::from(BTreeMap::from([(
+        attached: CopyOnWrite::from(BTreeMap::from([(
             "start-2".into(),
             Attached { request_id: "start-2".into(), event_id: 16 },
         )])),
@@ -138,7 +141,7 @@ pub fn done() -> Done {
 }
 
 /// Of a run that has had updates.
-pub fn updated() -> Head {
+pub fn updated() -> ExecutionInfo {
     let task = Task {
         attempt: 1,
         speculative: true,
@@ -146,7 +149,7 @@ pub fn updated() -> Head {
         updates_held: 2,
         ..head().task.unwrap_or_default()
     };
-    Head { task: Some(task), updates_admitted: 4, updates_completed: 1, ..head() }
+    ExecutionInfo { task: Some(task), updates_admitted: 4, updates_completed: 1, ..head() }
 }
 
 /// Of a run that a reset has made.
@@ -161,8 +164,8 @@ pub fn reset() -> Start {
 }
 
 /// Of a run that was reset.
-pub fn replaced() -> Head {
-    Head { reset_run_id: "new".into(), reset_event_id: 4, is_replaced: true, ..head() }
+pub fn replaced() -> ExecutionInfo {
+    ExecutionInfo { reset_run_id: "new".into(), reset_event_id: 4, is_replaced: true, ..head() }
 }
 
 /// An update that a reset has brought over.
@@ -221,7 +224,7 @@ fn chain() -> Chain {
     }
 }
 
-fn head() -> Head {
+fn head() -> ExecutionInfo {
     let task = Task {
         scheduled_event_id: 20,
         started_event_id: 21,
@@ -239,7 +242,7 @@ fn head() -> Head {
         history_bytes: 3_000,
         ..Task::default()
     };
-    Head {
+    ExecutionInfo {
         next_event_id: 22,
         history_bytes: 3_300,
         status: Status::Running.into(),
@@ -254,7 +257,7 @@ fn head() -> Head {
         transitions: 14,
         successor_run_id: "next".into(),
         state_bytes: 900,
-        ..Head::default()
+        ..ExecutionInfo::default()
     }
 }
 

@@ -2,15 +2,15 @@
 
 use everlog_engine::Properties;
 use everlog_engine::api_types::VersioningBehavior;
-use everlog_engine::command::{Command, Order as CommandOrder};
+use everlog_engine::command::{Command, CommandAttributes as CommandOrder};
 use everlog_engine::machine::worker_versioning::Versioning;
 use everlog_engine::machine::{activity, child, close, start, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 
 use crate::events::{overriding, version};
 
 /// Orders with what they say of versions of workers.
-pub fn orders() -> [Order; 2] {
+pub fn orders() -> [Request; 2] {
     let commands = [
         CommandOrder::ScheduleActivity(Box::new(activity::Schedule {
             use_workflow_build_id: true,
@@ -28,12 +28,12 @@ pub fn orders() -> [Order; 2] {
         ..Default::default()
     };
     [
-        Order::Start(Box::new(start::Begin {
+        Request::Start(Box::new(start::Begin {
             versioning_override: Some(overriding()),
             inherited_pinned_version: Some(version()),
             ..Default::default()
         })),
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             commands: commands.map(command).into(),
             versioning_behavior: VersioningBehavior::AutoUpgrade.into(),
             deployment_name: "deployment".into(),

@@ -4,19 +4,19 @@ use std::sync::atomic::AtomicI64;
 
 use crate::matching::dispatcher::*;
 use crate::matching::remote::KeptBack;
-use crate::{Precedence, TaskRef};
+use crate::{TaskPriority, TaskRef};
 
-pub(super) type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
+pub(super) type Sent = Arc<Mutex<Vec<(u32, InboxMessage)>>>;
 
 /// A dispatcher with a clock of the test's, and what it sends to partitions.
-fn dispatcher() -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
+fn dispatcher() -> (Arc<Dispatcher>, Arc<AtomicI64>, PartitionSender, Sent) {
     bounded(QueueLimits::default())
 }
 
-pub(crate) fn bounded(limits: QueueLimits) -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
+pub(crate) fn bounded(limits: QueueLimits) -> (Arc<Dispatcher>, Arc<AtomicI64>, PartitionSender, Sent) {
     let (now_ms, sent): (Arc<AtomicI64>, Sent) = (Arc::new(AtomicI64::new(1_000_000)), Arc::default());
     let (clock, list) = (now_ms.clone(), sent.clone());
-    let send: Send = Arc::new(move |partition, event| {
+    let send: PartitionSender = Arc::new(move |partition, event| {
         list.lock().expect("nobody panics").push((partition, event));
         true
     });
@@ -34,7 +34,7 @@ pub(crate) fn task(partition: u32, id: i64) -> Ready {
         scheduled_event_id: id,
         attempt: 1,
         normal_queue: Some("normal".into()),
-        precedence: Precedence::default(),
+        precedence: TaskPriority::default(),
         offered_by: None,
         term: None,
     })
@@ -46,7 +46,7 @@ fn query(id: &str) -> Ready {
 }
 
 /// A poll that waits until the receiver is dropped.
-fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> Polling {
+fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &PartitionSender) -> Polling {
     try_poll(dispatcher, ("n", name), rate, send).expect("there are few queues")
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn try_poll(
     dispatcher: &Dispatcher,
     (namespace_id, name): (&str, &str),
     rate: Option<f64>,
-    send: &Send,
-) -> Result<Polling, Failure> {
+    send: &PartitionSender,
+) -> Result<Polling, CallFailure> {
     let (reply, receiver) = oneshot::channel();
     let poll = Poll {
         namespace_id: namespace_id.into(),
@@ -77,7 +77,7 @@ pub(crate) type Polling = (PollTicket, oneshot::Receiver<Delivery>);
 pub(crate) fn brought(sent: &Sent) -> Vec<(u32, i64)> {
     let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
     let claims = events.iter().filter_map(|(partition, event)| match event {
-        Event::Claim { task, .. } => Some((*partition, task.scheduled_event_id)),
+        InboxMessage::Claim { task, .. } => Some((*partition, task.scheduled_event_id)),
         _other => None,
     });
     claims.collect()
@@ -119,7 +119,7 @@ struct Town {
     lost: Mutex<Vec<(Arc<str>, u32, String)>>,
 }
 
-impl Homes for Town {
+impl RemoteQueues for Town {
     fn is_far(&self, normal: &QueueKey) -> bool {
         self.far.lock().expect("nobody panics").as_deref() == Some(&normal.name)
     }
@@ -334,7 +334,7 @@ fn what_a_node_has_offered_is_claimed_of_that_node_whoever_owns_the_partition() 
 fn ranked(workflow: &str, id: i64, level: u8) -> Ready {
     let Ready::Task(task) = task(1, id) else { unreachable!("it is one") };
     let run = crate::model::keys::WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
-    let precedence = Precedence { level, ..Precedence::default() };
+    let precedence = TaskPriority { level, ..TaskPriority::default() };
     Ready::Task(TaskRef { run, normal_queue: None, precedence, ..task })
 }
 
@@ -483,11 +483,11 @@ fn what_waits_for_a_worker_that_shuts_down_goes_elsewhere_at_once() {
     let waiting = poll(&dispatcher, "normal", None, &send);
     dispatcher.retire_sticky_queue("n", "sticky", &send);
     let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
-    let claimed = |(partition, event): &(u32, Event)| {
-        *partition == 3 && matches!(event, Event::Claim { task, .. } if task.scheduled_event_id == 1)
+    let claimed = |(partition, event): &(u32, InboxMessage)| {
+        *partition == 3 && matches!(event, InboxMessage::Claim { task, .. } if task.scheduled_event_id == 1)
     };
-    let asked_again = |(partition, event): &(u32, Event)| {
-        *partition == 7 && matches!(event, Event::QueryLost { query_id } if query_id == "asked")
+    let asked_again = |(partition, event): &(u32, InboxMessage)| {
+        *partition == 7 && matches!(event, InboxMessage::QueryLost { query_id } if query_id == "asked")
     };
     assert_eq!(events.len(), 2);
     assert!(events.iter().any(claimed), "the poll of the normal queue gets the task");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everlog_engine::machine::{activity_attempt, fire_timers, workflow_task};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Outcome, Reply, Run};
 
 use super::dice::Dice;
@@ -141,7 +141,7 @@ impl Case {
         let (due_ms, workflow_id, run_id) = self.world.home.next_deadline(self.world.grace())?;
         self.world.now_ms = self.world.now_ms.max(due_ms);
         self.world.on(&workflow_id);
-        let outcome = self.world.order_for(run_id, Order::Wake(fire_timers::Wake {}));
+        let outcome = self.world.order_for(run_id, Request::FireTimers(fire_timers::FireTimers {}));
         sights.outcome(&outcome);
         Some(outcome)
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::update::Message;
 use everlog_engine::machine::{
     activity, child, close, external_workflow, marker, memo_and_search_attributes, timer, update,
@@ -61,8 +61,9 @@ impl Case {
         }
         if self.dice.percent(50) {
             let places = messages.iter().filter(|message| !message.id.ends_with("reject"));
-            let refer =
-                |message: &Message| Order::ProtocolMessage(update::Refer { message_id: message.id.clone() });
+            let refer = |message: &Message| {
+                CommandAttributes::ProtocolMessage(update::Refer { message_id: message.id.clone() })
+            };
             let mut all: Vec<_> = places.map(|message| of(refer(message))).collect();
             all.append(commands);
             *commands = all;
@@ -76,18 +77,18 @@ impl Case {
         let name =
             if odd { (self.dice.word(&["", "a name that is much too long"])).to_owned() } else { name };
         match self.dice.below(23) {
-            0..=6 => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
+            0..=6 => of(CommandAttributes::ScheduleActivity(Box::new(self.schedule(name)))),
             7..=8 => {
                 let open: Vec<_> =
                     self.run().map_or_else(Vec::new, |run| run.activities.keys().copied().collect());
                 let any = self.dice.below(40) as i64;
                 let scheduled_event_id = if open.is_empty() { any } else { *self.dice.one(&open) };
-                of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }))
+                of(CommandAttributes::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }))
             }
             9..=12 => {
                 let span_ms = self.dice.span_ms();
                 let start_to_fire_timeout = self.dice.percent(95).then(|| Duration::from_ms(span_ms));
-                of(Order::StartTimer(timer::Start { timer_id: name, start_to_fire_timeout }))
+                of(CommandAttributes::StartTimer(timer::Start { timer_id: name, start_to_fire_timeout }))
             }
             13..=14 => {
                 let open: Vec<_> = self.run().map_or_else(Vec::new, |run| {
@@ -98,38 +99,40 @@ impl Case {
                     run.timers.keys().cloned().chain(fired).collect()
                 });
                 let timer_id = if open.is_empty() { name } else { self.dice.one(&open).clone() };
-                of(Order::CancelTimer(timer::Cancel { timer_id }))
+                of(CommandAttributes::CancelTimer(timer::Cancel { timer_id }))
             }
             15..=16 => {
                 let details = self.blob().map(|value| Entry { key: "data".into(), value });
                 let details = details.into_iter().collect();
-                of(Order::RecordMarker(Box::new(marker::Record {
+                of(CommandAttributes::RecordMarker(Box::new(marker::Record {
                     marker_name: name,
                     details,
                     ..marker::Record::default()
                 })))
             }
-            17 => of(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
-                search_attributes: self.map(),
+            17 => of(CommandAttributes::UpsertSearchAttributes(
+                memo_and_search_attributes::UpsertSearchAttributes { search_attributes: self.map() },
+            )),
+            18 => of(CommandAttributes::ModifyProperties(memo_and_search_attributes::Modify {
+                upserted_memo: self.map(),
             })),
-            18 => {
-                of(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo: self.map() }))
-            }
             19..=21 => of(self.ask_of_others()),
-            _seldom if self.dice.percent(95) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
-            _seldom => of(Order::ProtocolMessage(update::Refer { message_id: "unknown".into() })),
+            _seldom if self.dice.percent(95) => {
+                of(CommandAttributes::ScheduleActivity(Box::new(self.schedule(name))))
+            }
+            _seldom => of(CommandAttributes::ProtocolMessage(update::Refer { message_id: "unknown".into() })),
         }
     }
 
     /// A child, or something for another workflow, which may be anybody: itself, a child, nobody.
-    fn ask_of_others(&mut self) -> Order {
+    fn ask_of_others(&mut self) -> CommandAttributes {
         let workflow_id = self.dice.word(&["a", "b", "c", "child", "child", "nobody", ""]).to_owned();
         let child_workflow_only = self.dice.percent(30);
         match self.dice.below(4) {
             0..=1 => {
                 let span = |ms: u64| Some(Duration::from_ms(ms as i64));
                 let workflow_run_timeout = if self.dice.percent(20) { span(30_000) } else { None };
-                Order::StartChild(Box::new(child::Start {
+                CommandAttributes::StartChild(Box::new(child::Start {
                     workflow_id,
                     workflow_type: self.dice.percent(97).then(|| WorkflowType { name: "Child".into() }),
                     input: self.blob(),
@@ -142,14 +145,14 @@ impl Case {
                     ..child::Start::default()
                 }))
             }
-            2 => Order::SignalExternal(Box::new(external_workflow::SignalOther {
+            2 => CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
                 execution: Some(Execution { workflow_id, run_id: String::new() }),
                 signal_name: self.dice.word(&["hello", "hello", ""]).to_owned(),
                 input: self.blob(),
                 child_workflow_only,
                 ..external_workflow::SignalOther::default()
             })),
-            _cancel => Order::RequestCancelExternal(Box::new(external_workflow::CancelOther {
+            _cancel => CommandAttributes::RequestCancelExternal(Box::new(external_workflow::CancelOther {
                 workflow_id,
                 child_workflow_only,
                 ..external_workflow::CancelOther::default()
@@ -215,12 +218,12 @@ impl Case {
         }
     }
 
-    fn closing(&mut self) -> Order {
+    fn closing(&mut self) -> CommandAttributes {
         match self.dice.below(8) {
-            0..=1 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
-            2..=3 => Order::FailWorkflow(close::Fail { failure: self.workflow_failure() }),
-            4 => Order::CancelWorkflow(close::Cancel { details: self.blob() }),
-            _again => Order::ContinueAsNew(Box::new(close::ContinueAsNew {
+            0..=1 => CommandAttributes::CompleteWorkflow(close::Complete { result: self.blob() }),
+            2..=3 => CommandAttributes::FailWorkflow(close::Fail { failure: self.workflow_failure() }),
+            4 => CommandAttributes::CancelWorkflow(close::Cancel { details: self.blob() }),
+            _again => CommandAttributes::ContinueAsNew(Box::new(close::ContinueAsNew {
                 input: self.blob(),
                 memo: if self.dice.percent(20) { self.map() } else { None },
                 search_attributes: if self.dice.percent(20) { self.map() } else { None },
@@ -235,6 +238,6 @@ impl Case {
     }
 }
 
-fn of(order: Order) -> Command {
+fn of(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }

@@ -1,7 +1,7 @@
 //! Liveness: from wherever the dice have left a run, it goes on, or it waits for somebody outside.
 
 use everlog_engine::machine::{activity_attempt, close, workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::{Reply, Run};
 
 use super::case::Case;
@@ -70,7 +70,7 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
         }
     } else if let Some(activity) = run.activities.values().find(|activity| activity.is_ready()) {
         let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
-        Order::ClaimActivity(activity_attempt::Claim {
+        Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id,
             attempt,
             ..activity_attempt::Claim::default()
@@ -82,7 +82,7 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
             claim: activity.claim,
             activity_id: String::new(),
         };
-        Order::CompleteActivity(activity_attempt::Complete {
+        Request::CompleteActivity(activity_attempt::Complete {
             target: Some(target),
             ..activity_attempt::Complete::default()
         })
@@ -91,7 +91,7 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
         if waits {
             let due_ms = run.next_deadline_ms(case.world.grace()).expect("what waits for time has a time");
             case.world.now_ms = case.world.now_ms.max(due_ms);
-            case.world.order(Order::Wake(everlog_engine::machine::fire_timers::Wake {}));
+            case.world.order(Request::FireTimers(everlog_engine::machine::fire_timers::FireTimers {}));
         }
         return waits;
     };
@@ -102,13 +102,13 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
 }
 
 /// The time has come at which a task that rests is offered.
-fn rested(case: &mut Case, pending: &workflow_task::Task) -> Order {
+fn rested(case: &mut Case, pending: &workflow_task::Task) -> Request {
     case.world.now_ms = case.world.now_ms.max(pending.rest_until_ms);
-    Order::Wake(everlog_engine::machine::fire_timers::Wake {})
+    Request::FireTimers(everlog_engine::machine::fire_timers::FireTimers {})
 }
 
-fn claim(run: &Run, pending: &workflow_task::Task) -> Order {
-    Order::ClaimTask(workflow_task::Claim {
+fn claim(run: &Run, pending: &workflow_task::Task) -> Request {
+    Request::ClaimTask(workflow_task::Claim {
         scheduled_event_id: pending.scheduled_event_id,
         attempt: pending.attempt,
         sticky: run.head.sticky.is_some(),
@@ -116,9 +116,9 @@ fn claim(run: &Run, pending: &workflow_task::Task) -> Order {
     })
 }
 
-fn answer(pending: &workflow_task::Task, commands: Vec<everlog_engine::command::Command>) -> Order {
+fn answer(pending: &workflow_task::Task, commands: Vec<everlog_engine::command::Command>) -> Request {
     let token = Some(pending.token());
-    Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+    Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token,
         commands,
         ..workflow_task_completed::Complete::default()
@@ -128,15 +128,19 @@ fn answer(pending: &workflow_task::Task, commands: Vec<everlog_engine::command::
 /// A run at rest takes a signal, completes over it, and is closed.
 fn finish(case: &mut Case, sights: &mut Sights) {
     let signal = a_signal("finish", "");
-    let outcome = case.world.order(Order::Signal(signal));
+    let outcome = case.world.order(Request::Signal(signal));
     let taken = matches!(outcome.reply, Reply::Done);
     while let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
         let order = match &run.head.task {
             Some(pending) if pending.is_started() => {
                 // Behind a run of a schedule that completes there is always another.
                 let closing = match run.chain {
-                    None => everlog_engine::command::Order::CompleteWorkflow(close::Complete::default()),
-                    Some(_) => everlog_engine::command::Order::CancelWorkflow(close::Cancel::default()),
+                    None => everlog_engine::command::CommandAttributes::CompleteWorkflow(
+                        close::Complete::default(),
+                    ),
+                    Some(_) => {
+                        everlog_engine::command::CommandAttributes::CancelWorkflow(close::Cancel::default())
+                    }
                 };
                 let command_type = closing.command_type();
                 let order = Some(closing);
@@ -147,7 +151,7 @@ fn finish(case: &mut Case, sights: &mut Sights) {
             Some(pending) => claim(&run, pending),
             None => {
                 assert!(!taken, "a signal was taken and nobody is told");
-                Order::Terminate(close::Terminate::default())
+                Request::Terminate(close::Terminate::default())
             }
         };
         let outcome = case.world.order(order);

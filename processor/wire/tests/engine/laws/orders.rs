@@ -10,7 +10,7 @@ use everlog_engine::machine::workflow_task::Sticky;
 use everlog_engine::machine::{
     activity_attempt, cancel, close, fire_timers, reset, start, workflow_task, workflow_task_completed,
 };
-use everlog_engine::request::{Delete, Order, ResetSticky};
+use everlog_engine::request::{Delete, Request, ResetSticky};
 
 use prost::Message;
 
@@ -70,7 +70,7 @@ const ALL: [Kind; 23] = [
 
 impl Case {
     /// A run id (empty = the current run) and an order: four times of five one that makes sense now.
-    pub fn draw(&mut self) -> (String, Order) {
+    pub fn draw(&mut self) -> (String, Request) {
         let kind = if self.dice.percent(80) {
             let sensible = self.sensible();
             *self.dice.one(&sensible)
@@ -79,7 +79,7 @@ impl Case {
         };
         match kind {
             Kind::Start => (String::new(), self.start()),
-            Kind::Signal => (self.some_run(), Order::Signal(self.signal())),
+            Kind::Signal => (self.some_run(), Request::Signal(self.signal())),
             Kind::Cancel => (self.some_run(), self.cancel()),
             Kind::Terminate => (self.some_run(), self.terminate()),
             Kind::ClaimTask => (String::new(), self.claim_task()),
@@ -92,10 +92,10 @@ impl Case {
             Kind::CancelActivity => self.cancel_activity(),
             Kind::Heartbeat => self.heartbeat(),
             Kind::ReleaseActivity => self.release_activity(),
-            Kind::Wake => (self.some_run(), Order::Wake(fire_timers::Wake {})),
-            Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
-            Kind::Delete => (self.some_run(), Order::Delete(Delete {})),
-            Kind::Update => (self.some_run(), Order::Update(self.update())),
+            Kind::Wake => (self.some_run(), Request::FireTimers(fire_timers::FireTimers {})),
+            Kind::ResetSticky => (self.some_run(), Request::ResetSticky(ResetSticky {})),
+            Kind::Delete => (self.some_run(), Request::Delete(Delete {})),
+            Kind::Update => (self.some_run(), Request::Update(self.update())),
             Kind::Reset => self.reset(),
         }
     }
@@ -179,11 +179,11 @@ impl Case {
         }
     }
 
-    fn start(&mut self) -> Order {
+    fn start(&mut self) -> Request {
         let request_id = format!("start-{}", self.dice.below(40));
         let signal = self.dice.percent(30).then(|| self.signal());
         let update = (signal.is_none() && self.dice.percent(30)).then(|| self.update());
-        Order::Start(Box::new(start::Begin {
+        Request::Start(Box::new(start::Begin {
             execution_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
             run_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
             task_timeout_ms: if self.dice.percent(30) { self.dice.span_ms() } else { 0 },
@@ -229,7 +229,7 @@ impl Case {
     }
 
     /// Mostly to a task of some run of the workflow, the current one or one before it.
-    fn reset(&mut self) -> (String, Order) {
+    fn reset(&mut self) -> (String, Request) {
         let workflow_id = self.run().map_or_else(String::new, |run| run.start.workflow_id.clone());
         let runs = self.world.home.all().filter(|kept| kept.run.start.workflow_id == workflow_id);
         let tasks = runs.flat_map(|kept| {
@@ -245,7 +245,7 @@ impl Case {
             _right if tasks.is_empty() => (String::new(), 2),
             _right => self.dice.one(&tasks).clone(),
         };
-        let order = Order::Reset(reset::Reset {
+        let order = Request::Reset(reset::Reset {
             finish_event_id,
             reason: "again".into(),
             request_id: format!("reset-{}", self.dice.below(1_000)),
@@ -264,24 +264,24 @@ impl Case {
         }
     }
 
-    fn cancel(&mut self) -> Order {
-        Order::Cancel(cancel::Request { first_run_id: self.first_run_id(), ..cancel::Request::default() })
+    fn cancel(&mut self) -> Request {
+        Request::Cancel(cancel::Request { first_run_id: self.first_run_id(), ..cancel::Request::default() })
     }
 
-    fn terminate(&mut self) -> Order {
+    fn terminate(&mut self) -> Request {
         let first_run_id = self.first_run_id();
-        Order::Terminate(close::Terminate {
+        Request::Terminate(close::Terminate {
             first_run_id,
             details: self.blob(),
             ..close::Terminate::default()
         })
     }
 
-    fn claim_task(&mut self) -> Order {
+    fn claim_task(&mut self) -> Request {
         let pending = self.run().and_then(|run| run.head.task.clone()).unwrap_or_default();
         let has_sticky = self.run().is_some_and(|run| run.head.sticky.is_some());
         let wrong = self.dice.percent(5);
-        Order::ClaimTask(workflow_task::Claim {
+        Request::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id + i64::from(wrong),
             attempt: pending.attempt + i32::from(self.dice.percent(3)),
             sticky: has_sticky != self.dice.percent(20),
@@ -305,12 +305,12 @@ impl Case {
         }
     }
 
-    fn fail_task(&mut self) -> (String, Order) {
+    fn fail_task(&mut self) -> (String, Request) {
         let (run_id, token) = self.task_token();
         let cause = *self.dice.one(&[14, 14, 24, 24, 24, 24, 36, 37, 37, 99, -1]);
         (
             run_id,
-            Order::FailTask(workflow_task::Fail {
+            Request::FailTask(workflow_task::Fail {
                 token,
                 cause,
                 failure: self.blob(),
@@ -321,12 +321,12 @@ impl Case {
         )
     }
 
-    fn release_task(&mut self) -> (String, Order) {
+    fn release_task(&mut self) -> (String, Request) {
         let (run_id, token) = self.task_token();
-        (run_id, Order::ReleaseTask(workflow_task::Release { token }))
+        (run_id, Request::ReleaseTask(workflow_task::Release { token }))
     }
 
-    fn complete_task(&mut self) -> (String, Order) {
+    fn complete_task(&mut self) -> (String, Request) {
         let (run_id, token) = self.task_token();
         let mut commands = self.commands();
         let messages = self.messages(&mut commands);
@@ -352,13 +352,13 @@ impl Case {
             deployment_version: self.deployed(),
             ..workflow_task_completed::Complete::default()
         };
-        (run_id, Order::CompleteTask(Box::new(order)))
+        (run_id, Request::CompleteTask(Box::new(order)))
     }
 
     /// Seldom: a command does not fit what the namespace has, or a command that is not there.
-    fn findings(&mut self, commands: usize) -> Vec<workflow_task_completed::Finding> {
+    fn findings(&mut self, commands: usize) -> Vec<workflow_task_completed::ValidationFailure> {
         let count = if self.dice.percent(4) { 1 + self.dice.below(2) } else { 0 };
-        let finding = |dice: &mut Dice| workflow_task_completed::Finding {
+        let finding = |dice: &mut Dice| workflow_task_completed::ValidationFailure {
             command: dice.below(commands + 1) as u32,
             reason: dice.word(&["", "unknown"]).into(),
             fault: *dice.one(&[0, 1, 2, 2, 99, -1]),
@@ -366,7 +366,7 @@ impl Case {
         (0..count).map(|_| finding(&mut self.dice)).collect()
     }
 
-    fn claim_activity(&mut self) -> Order {
+    fn claim_activity(&mut self) -> Request {
         let open: Vec<_> = self.run().map_or_else(Vec::new, |run| run.activities.values().cloned().collect());
         let (scheduled_event_id, attempt) = match open.is_empty() {
             true => (self.dice.below(20) as i64, 1),
@@ -376,7 +376,7 @@ impl Case {
             }
         };
         let attempt = attempt + i32::from(self.dice.percent(3));
-        Order::ClaimActivity(activity_attempt::Claim {
+        Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id,
             attempt,
             ..activity_attempt::Claim::default()
@@ -419,7 +419,7 @@ impl Case {
         }
     }
 
-    fn complete_activity(&mut self) -> (String, Order) {
+    fn complete_activity(&mut self) -> (String, Request) {
         let (run_id, target) = self.target();
         let order = activity_attempt::Complete {
             target,
@@ -427,10 +427,10 @@ impl Case {
             identity: "hand".into(),
             worker_version: self.blob(),
         };
-        (run_id, Order::CompleteActivity(order))
+        (run_id, Request::CompleteActivity(order))
     }
 
-    fn fail_activity(&mut self) -> (String, Order) {
+    fn fail_activity(&mut self) -> (String, Request) {
         let (run_id, target) = self.target();
         let failure = match self.dice.below(8) {
             0 => None,
@@ -448,10 +448,10 @@ impl Case {
             worker_version: self.blob(),
             cause: 1,
         };
-        (run_id, Order::FailActivity(order))
+        (run_id, Request::FailActivity(order))
     }
 
-    fn cancel_activity(&mut self) -> (String, Order) {
+    fn cancel_activity(&mut self) -> (String, Request) {
         let (run_id, target) = self.target();
         let order = activity_attempt::Cancel {
             target,
@@ -459,16 +459,16 @@ impl Case {
             identity: "hand".into(),
             worker_version: self.blob(),
         };
-        (run_id, Order::CancelActivity(order))
+        (run_id, Request::CancelActivity(order))
     }
 
-    fn heartbeat(&mut self) -> (String, Order) {
+    fn heartbeat(&mut self) -> (String, Request) {
         let (run_id, target) = self.target();
-        (run_id, Order::HeartbeatActivity(activity_attempt::Heartbeat { target, details: self.blob() }))
+        (run_id, Request::HeartbeatActivity(activity_attempt::Heartbeat { target, details: self.blob() }))
     }
 
-    fn release_activity(&mut self) -> (String, Order) {
+    fn release_activity(&mut self) -> (String, Request) {
         let (run_id, target) = self.target();
-        (run_id, Order::ReleaseActivity(activity_attempt::Release { target }))
+        (run_id, Request::ReleaseActivity(activity_attempt::Release { target }))
     }
 }

@@ -153,7 +153,7 @@ fn a_last_report_may_come_with_the_failure() {
         last_heartbeat_details: Some(text("most")),
         ..Default::default()
     };
-    world.order(everlog_engine::request::Order::FailActivity(order));
+    world.order(everlog_engine::request::Request::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
     assert_eq!(
         (activity.heartbeat_details.clone(), activity.heartbeat_ms),

@@ -264,7 +264,7 @@ fn last_words_that_are_too_large_are_not_kept() {
         last_heartbeat_details: Some(large()),
         ..Default::default()
     };
-    world.order(everlog_engine::request::Order::FailActivity(order));
+    world.order(everlog_engine::request::Request::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
     assert_eq!((activity.attempt, activity.heartbeat_details.clone()), (2, Some(text("half"))));
 }
@@ -290,7 +290,7 @@ fn details_of_a_cancellation_that_are_too_large_fail_the_activity() {
         identity: "hand".into(),
         worker_version: None,
     };
-    world.order(everlog_engine::request::Order::CancelActivity(order));
+    world.order(everlog_engine::request::Request::CancelActivity(order));
     assert_eq!(last_failure(&world).message, "Cancel details exceed size limit.");
 }
 

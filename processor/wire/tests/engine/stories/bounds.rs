@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::api_types::{Entry, Execution, Fields};
-use everlog_engine::command::Order;
+use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::close;
 use everlog_engine::machine::external_workflow::SignalOther;
 use everlog_engine::machine::marker::Record;
@@ -242,7 +242,7 @@ const BOUNDS: &[Bound] = &[
             let execution = Some(Execution { workflow_id: "other".into(), run_id: String::new() });
             let (signal_name, input) = ("s".into(), Some(blob(n)));
             let order = SignalOther { execution, signal_name, input, ..SignalOther::default() };
-            w.task(|t| t.command("", Order::SignalExternal(Box::new(order))));
+            w.task(|t| t.command("", CommandAttributes::SignalExternal(Box::new(order))));
         },
     ),
     (
@@ -250,7 +250,9 @@ const BOUNDS: &[Bound] = &[
         30,
         |s, n| s.blob_bytes_max = n,
         |w, n| {
-            w.task(|t| t.command("", Order::CompleteWorkflow(close::Complete { result: Some(blob(n)) })));
+            w.task(|t| {
+                t.command("", CommandAttributes::CompleteWorkflow(close::Complete { result: Some(blob(n)) }))
+            });
         },
     ),
     (
@@ -269,7 +271,7 @@ const BOUNDS: &[Bound] = &[
             let key = "k";
             let details = vec![Entry { key: key.into(), value: blob(n - key.len()) }];
             let order = Record { marker_name: "m".into(), details, ..Record::default() };
-            w.task(|t| t.command("", Order::RecordMarker(Box::new(order))));
+            w.task(|t| t.command("", CommandAttributes::RecordMarker(Box::new(order))));
         },
     ),
     (
@@ -403,12 +405,12 @@ const BOUNDS: &[Bound] = &[
 
 fn modify(world: &mut World, memo: Bytes) {
     let order = Modify { upserted_memo: Some(memo) };
-    world.task(|t| t.command("", Order::ModifyProperties(order)));
+    world.task(|t| t.command("", CommandAttributes::ModifyProperties(order)));
 }
 
 fn upsert(world: &mut World, search_attributes: Bytes) {
     let order = UpsertSearchAttributes { search_attributes: Some(search_attributes) };
-    world.task(|t| t.command("", Order::UpsertSearchAttributes(order)));
+    world.task(|t| t.command("", CommandAttributes::UpsertSearchAttributes(order)));
 }
 
 /// What came of it: a refusal in its words, and whether an activity, the task or the run was over with it.

@@ -6,7 +6,7 @@ use everlog_engine::event::Attributes;
 use everlog_engine::machine::close::ContinuedAsNew;
 use everlog_engine::machine::start::Started;
 use everlog_engine::machine::{activity_attempt, close, workflow_task};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::time::Timestamp;
 use expect_test::expect;
 
@@ -235,7 +235,7 @@ fn what_others_say_with_an_order_stands_on_its_event() {
         worker_version: version.clone(),
         ..activity_attempt::Complete::default()
     };
-    world.order(Order::CompleteActivity(complete));
+    world.order(Request::CompleteActivity(complete));
     world.claim();
     let fail = workflow_task::Fail {
         token: Some(world.token()),
@@ -243,9 +243,9 @@ fn what_others_say_with_an_order_stands_on_its_event() {
         worker_version: version.clone(),
         ..workflow_task::Fail::default()
     };
-    world.order(Order::FailTask(fail));
+    world.order(Request::FailTask(fail));
     let links = vec![text("link")];
-    world.order(Order::Terminate(close::Terminate { links: links.clone(), ..close::Terminate::default() }));
+    world.order(Request::Terminate(close::Terminate { links: links.clone(), ..close::Terminate::default() }));
     let kept = world.home.kept(&run_id).expect("the run is there");
     assert_eq!(kept.events.last().expect("its end").links, links);
     let mut versions = Vec::new();

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::api_types::{RetryPolicy, TaskFailedCause};
-use everlog_engine::command::{Command, Later, Order};
+use everlog_engine::command::{Command, CommandAttributes, Later};
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::machine::{activity, child, close, memo_and_search_attributes, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
@@ -46,7 +46,7 @@ fn refused(command: Command) -> String {
     }
 }
 
-fn of(order: Order) -> Command {
+fn of(order: CommandAttributes) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
@@ -57,7 +57,7 @@ fn a_command_without_its_attributes_fails_the_task() {
         writeln!(table, "{}", refused(Command { command_type, ..Command::default() }))
             .expect("a string takes all");
     }
-    let foreign = Order::StartTimer(timer::Start::default());
+    let foreign = CommandAttributes::StartTimer(timer::Start::default());
     writeln!(table, "{}", refused(Command { command_type: 4, ..of(foreign) })).expect("a string takes all");
     expect![[r#"
         BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes is not set on ScheduleActivityTaskCommand.
@@ -93,19 +93,23 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         turn.order.commands.remove(0)
     };
     let timer = |id: &str, ms| {
-        of(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout: span(ms) }))
+        of(CommandAttributes::StartTimer(timer::Start {
+            timer_id: id.into(),
+            start_to_fire_timeout: span(ms),
+        }))
     };
-    let memo =
-        |upserted_memo| of(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo }));
+    let memo = |upserted_memo| {
+        of(CommandAttributes::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo }))
+    };
     let search = |search_attributes| {
-        of(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
+        of(CommandAttributes::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
             search_attributes,
         }))
     };
     let again = |change: &dyn Fn(&mut close::ContinueAsNew)| {
         let mut order = close::ContinueAsNew::default();
         change(&mut order);
-        of(Order::ContinueAsNew(Box::new(order)))
+        of(CommandAttributes::ContinueAsNew(Box::new(order)))
     };
     let long = "x".repeat(1_001);
     let bad = [
@@ -117,15 +121,15 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         schedule(&|s| s.heartbeat_timeout = Some(Duration { seconds: 1, nanos: -1 })),
         schedule(&|s| s.priority = Some(Bytes::from_static(b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))),
         schedule(&|s| s.priority = Some(Bytes::from_static(b"\x1d\x00\x00\x80\xbf"))),
-        of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 0 })),
-        of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 77 })),
+        of(CommandAttributes::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 0 })),
+        of(CommandAttributes::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 77 })),
         timer("", 1),
         timer(&long, 1),
         timer("t", -1),
-        of(Order::CancelTimer(timer::Cancel { timer_id: String::new() })),
-        of(Order::CancelTimer(timer::Cancel { timer_id: "unknown".into() })),
-        of(Order::RecordMarker(Box::default())),
-        of(Order::FailWorkflow(close::Fail { failure: None })),
+        of(CommandAttributes::CancelTimer(timer::Cancel { timer_id: String::new() })),
+        of(CommandAttributes::CancelTimer(timer::Cancel { timer_id: "unknown".into() })),
+        of(CommandAttributes::RecordMarker(Box::default())),
+        of(CommandAttributes::FailWorkflow(close::Fail { failure: None })),
         memo(None),
         memo(Some(Bytes::new())),
         memo(Some(Bytes::from_static(b"\xff"))),
@@ -257,9 +261,9 @@ fn a_worker_that_keeps_its_task_may_answer_once_more() {
 #[test]
 fn what_comes_later_is_refused_and_never_dropped() {
     let later = [
-        Order::ProtocolMessage(update::Refer { message_id: "m".into() }),
-        Order::ScheduleNexusOperation(Later {}),
-        Order::RequestCancelNexusOperation(Later {}),
+        CommandAttributes::ProtocolMessage(update::Refer { message_id: "m".into() }),
+        CommandAttributes::ScheduleNexusOperation(Later {}),
+        CommandAttributes::RequestCancelNexusOperation(Later {}),
     ];
     let mut table = String::new();
     for order in later {
@@ -516,7 +520,7 @@ fn each_way_of_closing_closes() {
         let mut turn = Turn::new(world.run());
         answer(&mut turn);
         let token = world.token();
-        let order = everlog_engine::request::Order::CompleteTask(Box::new(
+        let order = everlog_engine::request::Request::CompleteTask(Box::new(
             everlog_engine::machine::workflow_task_completed::Complete { token: Some(token), ..turn.order },
         ));
         let outcome = world.order(order);
@@ -542,7 +546,7 @@ fn search_attributes_that_do_not_fit_fail_the_task_and_nothing_of_it_is_done() {
     world.start("order-1").hush();
     let bad = |turn: &mut Turn, command: u32| {
         let reason = "Namespace shop has no mapping defined for search attribute b".to_owned();
-        turn.order.findings.push(Finding { command, reason, fault: Fault::Attributes.into() });
+        turn.order.findings.push(ValidationFailure { command, reason, fault: Fault::Attributes.into() });
     };
     world.task(|t| {
         t.start_timer("pay", 1_000).search_attributes(&[("b", Some("2"))]);
@@ -568,7 +572,7 @@ fn a_timer_without_a_span_is_told_without_one_and_fires_at_once() {
     let mut world = World::new();
     let run_id = world.start("order-1").run().start.run_id.clone();
     let order = timer::Start { timer_id: "now".into(), start_to_fire_timeout: None };
-    world.task(|t| t.command("start timer now", Order::StartTimer(order))).advance(1);
+    world.task(|t| t.command("start timer now", CommandAttributes::StartTimer(order))).advance(1);
     let kept = world.home.kept(&run_id).expect("the run is there");
     let told = kept.events.iter().filter_map(|event| match &event.attributes {
         Some(Attributes::TimerStarted(started)) => Some(started.start_to_fire_timeout.is_some()),

@@ -3,7 +3,7 @@
 use everlog_engine::api_types::RetryPolicy;
 use everlog_engine::machine::workflow_task::{Claim, Sticky};
 use everlog_engine::machine::{activity_attempt, start};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::time::{DURATION_MS_MAX, Duration, Timestamp};
 use everlog_engine::{Grace, Reply};
 
@@ -25,7 +25,7 @@ fn a_start_may_name_any_span() {
                 retention_ms: span_ms,
                 ..start("r")
             };
-            world.order(Order::Start(Box::new(begin)));
+            world.order(Request::Start(Box::new(begin)));
             let start = world.run().start.clone();
             assert!(
                 start.run_expires_ms == 0 || start.run_expires_ms >= now_ms,
@@ -54,10 +54,12 @@ fn a_command_may_name_any_span() {
                 });
                 t.command(
                     "timer",
-                    everlog_engine::command::Order::StartTimer(everlog_engine::machine::timer::Start {
-                        timer_id: "t".into(),
-                        start_to_fire_timeout: span,
-                    }),
+                    everlog_engine::command::CommandAttributes::StartTimer(
+                        everlog_engine::machine::timer::Start {
+                            timer_id: "t".into(),
+                            start_to_fire_timeout: span,
+                        },
+                    ),
                 )
             });
             if world.run().activities.is_empty() {
@@ -157,10 +159,10 @@ fn a_garbled_order_reaches_nothing() {
     let claims = [(i64::MIN, i32::MIN), (i64::MAX, i32::MAX), (0, 0), (-1, 1), (5, 2)];
     for (scheduled_event_id, attempt) in claims {
         let claim = Claim { scheduled_event_id, attempt, ..Claim::default() };
-        assert_eq!(world.order(Order::ClaimTask(claim)).reply, Reply::Gone);
+        assert_eq!(world.order(Request::ClaimTask(claim)).reply, Reply::Gone);
         let claim =
             activity_attempt::Claim { scheduled_event_id, attempt, ..activity_attempt::Claim::default() };
-        assert_eq!(world.order(Order::ClaimActivity(claim)).reply, Reply::Gone);
+        assert_eq!(world.order(Request::ClaimActivity(claim)).reply, Reply::Gone);
     }
     world.claim_activity("a");
     world.fail_activity("a", "garbage", Some(bytes::Bytes::from_static(b"\xff\xff\xff")));

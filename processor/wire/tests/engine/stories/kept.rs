@@ -1,12 +1,12 @@
 //! Completions that are refused and change nothing: the worker still has its task, and may bring another one.
 
-use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use expect_test::expect;
 
 use crate::world::{Turn, World, fields};
 
 fn find(turn: &mut Turn, command: u32, fault: Fault, reason: &str) {
-    turn.order.findings.push(Finding { command, reason: reason.into(), fault: fault.into() });
+    turn.order.findings.push(ValidationFailure { command, reason: reason.into(), fault: fault.into() });
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Fields};
-use everlog_engine::command::Order as Asked;
+use everlog_engine::command::CommandAttributes as Asked;
 use everlog_engine::machine::memo_and_search_attributes::Modify;
 use everlog_engine::machine::workflow_task_completed::Complete;
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use expect_test::expect;
 use prost::Message;
 
@@ -132,7 +132,7 @@ fn a_completion_with_more_commands_than_a_history_has_events_ends_the_run() {
     }
     turn.complete("never reached");
     let order = Complete { token: Some(token), ..turn.order };
-    let outcome = world.order(Order::CompleteTask(Box::new(order)));
+    let outcome = world.order(Request::CompleteTask(Box::new(order)));
     world.tell(&outcome);
     world.expect(expect![[r#"
         < task.failed ForceCloseCommand, workflow.terminated "Workflow history count exceeds limit."

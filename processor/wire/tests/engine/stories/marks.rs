@@ -2,28 +2,28 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Fields};
-use everlog_engine::command::Order as Asked;
+use everlog_engine::command::CommandAttributes as Asked;
 use everlog_engine::machine::activity_attempt;
 use everlog_engine::machine::close::Terminate;
 use everlog_engine::machine::marker::Record;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::workflow_task_completed::Complete;
-use everlog_engine::request::Order;
-use everlog_engine::{Mark, Run, Settings};
+use everlog_engine::request::Request;
+use everlog_engine::{Run, Settings, SizeWarning};
 use prost::Message;
 
 use crate::world::{Turn, World, a_signal, fields, start};
 
 /// A mark, its setting, and what it is about in a run.
-type Row = (Mark, fn(&mut Settings, i64), fn(&Run) -> i64);
+type Row = (SizeWarning, fn(&mut Settings, i64), fn(&Run) -> i64);
 
 const ROWS: [Row; 4] = [
-    (Mark::Events, |to, most| to.history_events_warn = most, |run| run.head.next_event_id - 1),
-    (Mark::History, |to, most| to.history_bytes_warn = most, |run| run.head.history_bytes),
-    (Mark::State, |to, most| to.state_bytes_warn = most, |run| run.head.state_bytes),
+    (SizeWarning::Events, |to, most| to.history_events_warn = most, |run| run.head.next_event_id - 1),
+    (SizeWarning::History, |to, most| to.history_bytes_warn = most, |run| run.head.history_bytes),
+    (SizeWarning::State, |to, most| to.state_bytes_warn = most, |run| run.head.state_bytes),
     (
-        Mark::Memo,
+        SizeWarning::Memo,
         |to, most| to.memo_bytes_warn = most,
         |run| Fields { entries: run.properties.memo.clone() }.encoded_len() as i64,
     ),
@@ -38,7 +38,7 @@ fn a_run_passes_a_mark_when_it_comes_beyond_it_and_not_again() {
     let mut turn = Turn::new(&before);
     turn.memo(&[("b", Some("2"))]).activity("a");
     let order = Complete { token: Some(world.token()), ..turn.order };
-    let outcome = world.order(Order::CompleteTask(Box::new(order)));
+    let outcome = world.order(Request::CompleteTask(Box::new(order)));
     let [step] = &outcome.steps[..] else { panic!("one run has changed") };
     for (mark, set, size) in ROWS {
         let (was, is) = (size(&before), size(&step.run));
@@ -59,7 +59,7 @@ fn a_run_passes_a_mark_when_it_comes_beyond_it_and_not_again() {
 fn a_run_begins_beyond_its_marks() {
     let mut world = World::new();
     let begin = Begin { memo: Some(fields(&[("a", Some("1"))])), ..start("start") };
-    let outcome = world.on("order-1").order(Order::Start(Box::new(begin)));
+    let outcome = world.on("order-1").order(Request::Start(Box::new(begin)));
     let [step] = &outcome.steps[..] else { panic!("one run has begun") };
     let mut settings = Settings::default();
     ROWS.iter().for_each(|(_, set, _)| set(&mut settings, 1));
@@ -74,13 +74,13 @@ fn large() -> Bytes {
 }
 
 /// Orders something, and tells the size of the payload that is beyond its mark.
-fn beyond(world: &mut World, most: i64, order: Order) -> Option<i64> {
+fn beyond(world: &mut World, most: i64, order: Request) -> Option<i64> {
     let settings = Settings { blob_bytes_warn: most, ..Settings::default() };
     let before = world.current().cloned();
     let outcome = world.order(order);
     let passed = |step: &everlog_engine::Step| {
         step.marks_passed(before.as_ref(), &settings)
-            .find(|(mark, _)| *mark == Mark::Blob)
+            .find(|(mark, _)| *mark == SizeWarning::Blob)
             .map(|(_, size)| size)
     };
     outcome.steps.iter().find_map(passed)
@@ -91,8 +91,8 @@ fn a_payload_passes_its_mark_whoever_sends_it() {
     let mut world = World::new();
     world.on("order-1");
     let begin = Begin { input: Some(large()), ..start("start") };
-    assert_eq!(beyond(&mut world, LARGE - 1, Order::Start(Box::new(begin))), Some(LARGE));
-    let signal = |id: &str| Order::Signal(Signal { header: Some(large()), ..a_signal("go", id) });
+    assert_eq!(beyond(&mut world, LARGE - 1, Request::Start(Box::new(begin))), Some(LARGE));
+    let signal = |id: &str| Request::Signal(Signal { header: Some(large()), ..a_signal("go", id) });
     assert_eq!(beyond(&mut world, LARGE, signal("1")), None);
     assert_eq!(beyond(&mut world, LARGE - 1, signal("2")), Some(LARGE));
     assert_eq!(beyond(&mut world, 0, signal("3")), None);
@@ -103,15 +103,15 @@ fn a_payload_passes_its_mark_whoever_sends_it() {
     let marker = Record { marker_name: "m".into(), details, ..Record::default() };
     turn.activity("a").command("marker", Asked::RecordMarker(Box::new(marker)));
     let order = Complete { token: Some(world.token()), ..turn.order };
-    assert_eq!(beyond(&mut world, LARGE - 1, Order::CompleteTask(Box::new(order))), Some(LARGE));
+    assert_eq!(beyond(&mut world, LARGE - 1, Request::CompleteTask(Box::new(order))), Some(LARGE));
 
     world.claim_activity("a");
     let report = activity_attempt::Heartbeat { target: world.target("a"), details: Some(large()) };
-    assert_eq!(beyond(&mut world, LARGE - 1, Order::HeartbeatActivity(report)), Some(LARGE));
+    assert_eq!(beyond(&mut world, LARGE - 1, Request::HeartbeatActivity(report)), Some(LARGE));
     let target = world.target("a");
     let result =
         activity_attempt::Complete { target, result: Some(large()), ..activity_attempt::Complete::default() };
-    assert_eq!(beyond(&mut world, LARGE - 1, Order::CompleteActivity(result)), Some(LARGE));
+    assert_eq!(beyond(&mut world, LARGE - 1, Request::CompleteActivity(result)), Some(LARGE));
     let end = Terminate { details: Some(large()), ..Terminate::default() };
-    assert_eq!(beyond(&mut world, LARGE - 1, Order::Terminate(end)), Some(LARGE));
+    assert_eq!(beyond(&mut world, LARGE - 1, Request::Terminate(end)), Some(LARGE));
 }

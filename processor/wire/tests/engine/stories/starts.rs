@@ -434,23 +434,23 @@ fn what_is_unknown_is_not_found() {
     use everlog_engine::machine::{
         activity_attempt, cancel, close, fire_timers, workflow_task, workflow_task_completed,
     };
-    use everlog_engine::request::{Order, ResetSticky};
+    use everlog_engine::request::{Request, ResetSticky};
     let orders = [
-        Order::Signal(with_start("one")),
-        Order::Cancel(cancel::Request::default()),
-        Order::Terminate(close::Terminate::default()),
-        Order::ClaimTask(workflow_task::Claim::default()),
-        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        Request::Signal(with_start("one")),
+        Request::Cancel(cancel::Request::default()),
+        Request::Terminate(close::Terminate::default()),
+        Request::ClaimTask(workflow_task::Claim::default()),
+        Request::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: Some(token),
             ..Default::default()
         })),
-        Order::FailTask(workflow_task::Fail::default()),
-        Order::ReleaseTask(workflow_task::Release::default()),
-        Order::ClaimActivity(activity_attempt::Claim::default()),
-        Order::CompleteActivity(activity_attempt::Complete::default()),
-        Order::HeartbeatActivity(activity_attempt::Heartbeat::default()),
-        Order::Wake(fire_timers::Wake {}),
-        Order::ResetSticky(ResetSticky {}),
+        Request::FailTask(workflow_task::Fail::default()),
+        Request::ReleaseTask(workflow_task::Release::default()),
+        Request::ClaimActivity(activity_attempt::Claim::default()),
+        Request::CompleteActivity(activity_attempt::Complete::default()),
+        Request::HeartbeatActivity(activity_attempt::Heartbeat::default()),
+        Request::FireTimers(fire_timers::FireTimers {}),
+        Request::ResetSticky(ResetSticky {}),
     ];
     for order in orders {
         told.push(format!("{:?}", world.order(order).reply));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{cancel, close, signal, start};
-use everlog_engine::request::{Delete, Order, ResetSticky};
+use everlog_engine::request::{Delete, Request, ResetSticky};
 use everlog_engine::{Outcome, Rejection, Reply, payload};
 
 use super::World;
@@ -37,7 +37,7 @@ impl World {
         change(&mut begin);
         let what = if begin.signal.is_some() { "signal with start" } else { "start" };
         let text = format!("{what} {workflow_id} {note}");
-        self.verb(text.trim_end(), Order::Start(Box::new(begin)));
+        self.verb(text.trim_end(), Request::Start(Box::new(begin)));
         self
     }
 
@@ -54,7 +54,7 @@ impl World {
         let mut order = a_signal(name, &format!("signal-{}", self.journal_len()));
         change(&mut order);
         let text = format!("signal {name} {note}");
-        self.verb(text.trim_end(), Order::Signal(order));
+        self.verb(text.trim_end(), Request::Signal(order));
         self
     }
 
@@ -67,30 +67,30 @@ impl World {
 
     pub fn cancel(&mut self) -> &mut Self {
         let order = cancel::Request { reason: "changed my mind".into(), ..cancel::Request::default() };
-        self.verb("cancel", Order::Cancel(order));
+        self.verb("cancel", Request::Cancel(order));
         self
     }
 
     pub fn cancel_chain(&mut self, first_run_id: &str, note: &str) -> &mut Self {
         let order = cancel::Request { first_run_id: first_run_id.into(), ..cancel::Request::default() };
-        self.verb(&format!("cancel, {note}"), Order::Cancel(order));
+        self.verb(&format!("cancel, {note}"), Request::Cancel(order));
         self
     }
 
     pub fn delete(&mut self) -> &mut Self {
-        self.verb("delete", Order::Delete(Delete {}));
+        self.verb("delete", Request::Delete(Delete {}));
         self
     }
 
     pub fn terminate(&mut self, reason: &str) -> &mut Self {
         let order = close::Terminate { reason: reason.into(), ..close::Terminate::default() };
-        self.verb(&format!("terminate: {reason}"), Order::Terminate(order));
+        self.verb(&format!("terminate: {reason}"), Request::Terminate(order));
         self
     }
 
     pub fn terminate_chain(&mut self, first_run_id: &str, note: &str) -> &mut Self {
         let order = close::Terminate { first_run_id: first_run_id.into(), ..close::Terminate::default() };
-        self.verb(&format!("terminate, {note}"), Order::Terminate(order));
+        self.verb(&format!("terminate, {note}"), Request::Terminate(order));
         self
     }
 
@@ -130,11 +130,11 @@ impl World {
         let request_id = format!("reset-{}", self.journal_len());
         let mut order = Reset { finish_event_id, reason: "again".into(), request_id, ..Reset::default() };
         change(&mut order);
-        self.order_for(run_id.to_owned(), Order::Reset(order))
+        self.order_for(run_id.to_owned(), Request::Reset(order))
     }
 
     pub fn reset_sticky(&mut self) -> &mut Self {
-        self.verb("forget the sticky worker", Order::ResetSticky(ResetSticky {}));
+        self.verb("forget the sticky worker", Request::ResetSticky(ResetSticky {}));
         self
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
-use everlog_engine::machine::reset::{Past, continued_by, is_kept};
+use everlog_engine::machine::reset::{HistoryBatches, continued_by, is_kept};
 use everlog_engine::machine::update::Done;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
 use everlog_wire::rows::{self, Builder};
 use everlog_wire::{Body, Record};
@@ -54,7 +54,7 @@ impl Home {
         outcome
     }
 
-    fn view(&self, input: &Input, run_of: impl Fn(&Kept) -> Arc<Run>) -> View {
+    fn view(&self, input: &RequestRecord, run_of: impl Fn(&Kept) -> Arc<Run>) -> View {
         let named = match input.run_id.as_str() {
             "" => self.current.get(&input.workflow_id),
             run_id => Some(&input.run_id).filter(|_| !run_id.is_empty()),
@@ -62,17 +62,17 @@ impl Home {
         let kept = named.and_then(|run_id| self.runs.get(run_id));
         let kept = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id);
         let run = kept.map(&run_of);
-        let current = match input.order {
-            Some(Order::Start(_)) => run.clone(),
-            Some(Order::Reset(_)) => {
+        let current = match input.request {
+            Some(Request::Start(_)) => run.clone(),
+            Some(Request::Reset(_)) => {
                 let current = self.current.get(&input.workflow_id);
                 current.and_then(|run_id| self.runs.get(run_id)).map(&run_of)
             }
             Some(_) | None => None,
         };
         let seen = self.taker(input, run.as_ref(), current.as_ref()).map(&run_of);
-        let past = match (&input.order, kept) {
-            (Some(Order::Reset(_)), Some(kept)) => self.past(kept),
+        let past = match (&input.request, kept) {
+            (Some(Request::Reset(_)), Some(kept)) => self.past(kept),
             _nothing_is_read => Vec::new(),
         };
         let mut done = BTreeMap::new();
@@ -81,8 +81,8 @@ impl Home {
             let found = self.done.get(&(run.start.run_id.clone(), id.to_owned()));
             done.extend(found.map(|found| (id.to_owned(), *found)));
         }
-        let done_before = match (&input.order, &seen) {
-            (Some(Order::Start(begin)), Some(taker)) if Some(taker) != run.as_ref() => {
+        let done_before = match (&input.request, &seen) {
+            (Some(Request::Start(begin)), Some(taker)) if Some(taker) != run.as_ref() => {
                 let update_id = begin.update.as_ref().map(|update| update.update_id.clone());
                 update_id.and_then(|id| self.done.get(&(taker.start.run_id.clone(), id)).copied())
             }
@@ -92,7 +92,12 @@ impl Home {
     }
 
     /// The run that has taken the input's request: the addressed one, or one before it in its chain.
-    fn taker(&self, input: &Input, run: Option<&Arc<Run>>, current: Option<&Arc<Run>>) -> Option<&Kept> {
+    fn taker(
+        &self,
+        input: &RequestRecord,
+        run: Option<&Arc<Run>>,
+        current: Option<&Arc<Run>>,
+    ) -> Option<&Kept> {
         if let Some(id) = input.signal_request_id() {
             let has = |run: &Run| self.seen.contains(&(run.start.run_id.clone(), id.to_owned()));
             return self.in_chain(run?, input.run_id.is_empty(), has);
@@ -114,13 +119,13 @@ impl Home {
     }
 
     /// What is written of a run, and of those that it went on as.
-    fn past(&self, base: &Kept) -> Vec<Past> {
+    fn past(&self, base: &Kept) -> Vec<HistoryBatches> {
         let mut past = Vec::new();
         let mut next = Some(base);
         while let Some(kept) = next.take() {
             let is_base = past.is_empty();
             let batches = kept.histories().filter(|batch| is_base || batch.events.iter().any(is_kept));
-            past.push(Past { run_id: kept.run.start.run_id.clone(), batches: batches.collect() });
+            past.push(HistoryBatches { run_id: kept.run.start.run_id.clone(), batches: batches.collect() });
             let follower = kept.events.last().and_then(continued_by);
             next = follower.and_then(|run_id| self.runs.get(run_id));
         }
@@ -134,7 +139,7 @@ impl Home {
         }
     }
 
-    fn absorb(&mut self, input: &Input, outcome: &Outcome, stamp: &Stamp) {
+    fn absorb(&mut self, input: &RequestRecord, outcome: &Outcome, stamp: &Stamp) {
         for step in &outcome.steps {
             self.absorb_step(step, stamp);
         }
@@ -202,7 +207,7 @@ impl Home {
         kept.audit.state(&kept.run);
     }
 
-    fn expire(&mut self, input: &Input) {
+    fn expire(&mut self, input: &RequestRecord) {
         let run_id = match input.run_id.as_str() {
             "" => self.current.get(&input.workflow_id).cloned().unwrap_or_default(),
             run_id => run_id.to_owned(),

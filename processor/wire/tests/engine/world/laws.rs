@@ -6,18 +6,18 @@ use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::workflow_task::{Task, Token};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::Timestamp;
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Stamp, Step, TaskGrant, View, apply};
 use prost::Message;
 use uuid::Uuid;
 
 /// What holds of an outcome as a whole.
-pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
+pub fn of_outcome(view: &View, input: &RequestRecord, outcome: &Outcome) {
     let empty = outcome.steps.is_empty() && outcome.seen.is_none() && outcome.current.is_none();
     match &outcome.reply {
         Reply::Rejected(rejection) => {
-            let completes = matches!(input.order, Some(Order::CompleteTask(_)));
+            let completes = matches!(input.request, Some(Request::CompleteTask(_)));
             let trace = completes || is_about_limits(rejection);
             assert!(empty || trace, "a rejection left a trace: {rejection:?}");
             assert!(outcome.seen.is_none() && outcome.current.is_none() && !outcome.expired);
@@ -48,8 +48,8 @@ pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
     if !outcome.steps.is_empty() && !forgot_worker {
         of_authority(view, input);
     }
-    match &input.order {
-        Some(Order::Reset(order)) if !outcome.steps.is_empty() => of_reset(view, order, outcome),
+    match &input.request {
+        Some(Request::Reset(order)) if !outcome.steps.is_empty() => of_reset(view, order, outcome),
         _other => of_chain(view, outcome),
     }
 }
@@ -107,8 +107,8 @@ fn forgot_worker(outcome: &Outcome) -> bool {
 }
 
 /// Only who holds the task, or the attempt, may end it; a repeated request does nothing.
-fn of_authority(view: &View, input: &Input) {
-    let order = input.order.as_ref().expect("something was ordered");
+fn of_authority(view: &View, input: &RequestRecord) {
+    let order = input.request.as_ref().expect("something was ordered");
     let task = |token: &Option<Token>| {
         let held = view.run.as_ref().and_then(|run| run.started_task()).map(Task::token);
         assert!(token.is_some() && *token == held, "a task was ended by somebody who does not hold it");
@@ -130,28 +130,30 @@ fn of_authority(view: &View, input: &Input) {
         );
     };
     match order {
-        Order::CompleteTask(order) => task(&order.token),
-        Order::FailTask(order) => task(&order.token),
-        Order::ReleaseTask(order) => task(&order.token),
-        Order::CompleteActivity(order) => attempt(&order.target),
-        Order::FailActivity(order) => attempt(&order.target),
-        Order::CancelActivity(order) => attempt(&order.target),
-        Order::HeartbeatActivity(order) => attempt(&order.target),
-        Order::ReleaseActivity(order) => attempt(&order.target),
-        Order::Update(order) => {
+        Request::CompleteTask(order) => task(&order.token),
+        Request::FailTask(order) => task(&order.token),
+        Request::ReleaseTask(order) => task(&order.token),
+        Request::CompleteActivity(order) => attempt(&order.target),
+        Request::FailActivity(order) => attempt(&order.target),
+        Request::CancelActivity(order) => attempt(&order.target),
+        Request::HeartbeatActivity(order) => attempt(&order.target),
+        Request::ReleaseActivity(order) => attempt(&order.target),
+        Request::Update(order) => {
             let run = view.run.as_ref().expect("an update is brought to a run");
             let is_new = view.done.is_empty() && !run.updates.contains_key(&order.update_id);
             assert!(is_new, "an update was taken twice");
         }
-        Order::Signal(_) => assert!(view.seen.is_none(), "a signal was taken twice"),
-        Order::Start(order) => {
+        Request::Signal(_) => assert!(view.seen.is_none(), "a signal was taken twice"),
+        Request::Start(order) => {
             assert!(order.update.is_some() || view.seen.is_none(), "a start was taken twice");
         }
-        Order::Reset(_) => assert!(view.seen.is_none(), "a reset was taken twice"),
-        Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
-        Order::Wake(_) | Order::ResetSticky(_) | Order::Delete(_) => {}
-        Order::ChildOpened(_) | Order::BeginChild(_) | Order::ChildClosed(_) | Order::ExternalAnswered(_) => {
-        }
+        Request::Reset(_) => assert!(view.seen.is_none(), "a reset was taken twice"),
+        Request::Cancel(_) | Request::Terminate(_) | Request::ClaimTask(_) | Request::ClaimActivity(_) => {}
+        Request::FireTimers(_) | Request::ResetSticky(_) | Request::Delete(_) => {}
+        Request::ChildOpened(_)
+        | Request::BeginChild(_)
+        | Request::ChildClosed(_)
+        | Request::ExternalAnswered(_) => {}
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use everlog_engine::machine::{activity_attempt, fire_timers, workflow_task};
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, TaskGrant, level};
 use everlog_wire::{Body, Record};
 use expect_test::Expect;
@@ -61,7 +61,7 @@ pub struct World {
     owner_ms: i64,
     workflow_id: String,
     /// Letters that have not arrived.
-    letters: VecDeque<Input>,
+    letters: VecDeque<RequestRecord>,
     /// The last workflow task that was handed out.
     pub grant: Option<TaskGrant>,
     /// The last attempt of each activity that was handed out.
@@ -147,7 +147,7 @@ impl World {
     }
 
     /// One verb: `text` is what comes in.
-    pub(crate) fn verb(&mut self, text: &str, order: Order) -> Outcome {
+    pub(crate) fn verb(&mut self, text: &str, order: Request) -> Outcome {
         self.say(&format!("> {text}"));
         let outcome = self.order(order);
         self.tell(&outcome);
@@ -170,23 +170,23 @@ impl World {
     }
 
     /// Appends an order for the workflow's current run to the journal and decides it.
-    pub fn order(&mut self, order: Order) -> Outcome {
+    pub fn order(&mut self, order: Request) -> Outcome {
         self.order_for(String::new(), order)
     }
 
     /// Appends an order for a named run to the journal and decides it.
-    pub fn order_for(&mut self, run_id: String, order: Order) -> Outcome {
+    pub fn order_for(&mut self, run_id: String, order: Request) -> Outcome {
         let workflow_id = self.workflow_id.clone();
-        self.append(Input {
+        self.append(RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id,
             run_id,
-            order: Some(order),
-            ..Input::default()
+            request: Some(order),
+            ..RequestRecord::default()
         })
     }
 
-    pub fn append(&mut self, input: Input) -> Outcome {
+    pub fn append(&mut self, input: RequestRecord) -> Outcome {
         let stamp = Stamp {
             incarnation: INCARNATION,
             partition: 3,
@@ -206,7 +206,7 @@ impl World {
             self.tell(&outcome);
         }
         self.journal.push(Entry { record, stamp, settings: self.settings.clone() });
-        self.letters.extend(outcome.letters.iter().cloned());
+        self.letters.extend(outcome.messages.iter().cloned());
         self.remember(&outcome);
         outcome
     }
@@ -316,18 +316,18 @@ impl World {
 
     /// The run is woken, whether or not something is due.
     pub fn wake(&mut self) -> &mut Self {
-        self.verb("wake", Order::Wake(fire_timers::Wake {}));
+        self.verb("wake", Request::FireTimers(fire_timers::FireTimers {}));
         self
     }
 
     fn wake_run(&mut self, workflow_id: &str, run_id: &str) {
         let workflow_id = workflow_id.to_owned();
-        let input = Input {
+        let input = RequestRecord {
             namespace_id: NAMESPACE.into(),
             workflow_id,
             run_id: run_id.to_owned(),
             sender: None,
-            order: Some(Order::Wake(fire_timers::Wake {})),
+            request: Some(Request::FireTimers(fire_timers::FireTimers {})),
         };
         let outcome = self.append(input);
         assert!(!outcome.steps.is_empty(), "a deadline has come and nothing was due\n{}", self.story);

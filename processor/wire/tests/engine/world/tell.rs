@@ -11,7 +11,7 @@ use everlog_engine::failure::Info;
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::update::{End, Stage};
 use everlog_engine::machine::workflow_task::Task;
-use everlog_engine::request::{Input, Order};
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::{Duration, Timestamp, span_ms};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
 
@@ -35,27 +35,27 @@ pub fn clock(ms: i64) -> String {
 }
 
 /// An order as it is, less what is empty.
-pub fn order(input: &Input) -> String {
+pub fn order(input: &RequestRecord) -> String {
     let run = if input.run_id.is_empty() { String::new() } else { format!("(run {}) ", input.run_id) };
-    let order = format!("{:?}", input.order.as_ref().expect("an order says what is ordered"));
+    let order = format!("{:?}", input.request.as_ref().expect("an order says what is ordered"));
     format!("{run}{order}")
 }
 
 /// What a letter asks for.
-pub fn letter(input: &Input) -> String {
-    match input.order.as_ref().expect("a letter orders something") {
-        Order::Start(begin) => format!("start {}", begin.workflow_type),
-        Order::Signal(signal) => format!("signal {}", signal.name),
-        Order::Cancel(_) => "cancel".into(),
-        Order::Terminate(_) => "terminate".into(),
-        Order::ChildOpened(opened) if opened.run_id.is_empty() => "the child cannot be".into(),
-        Order::ChildOpened(_) => "the child is there".into(),
-        Order::BeginChild(_) => "begin".into(),
-        Order::ChildClosed(closed) => {
+pub fn letter(input: &RequestRecord) -> String {
+    match input.request.as_ref().expect("a letter orders something") {
+        Request::Start(begin) => format!("start {}", begin.workflow_type),
+        Request::Signal(signal) => format!("signal {}", signal.name),
+        Request::Cancel(_) => "cancel".into(),
+        Request::Terminate(_) => "terminate".into(),
+        Request::ChildOpened(opened) if opened.run_id.is_empty() => "the child cannot be".into(),
+        Request::ChildOpened(_) => "the child is there".into(),
+        Request::BeginChild(_) => "begin".into(),
+        Request::ChildClosed(closed) => {
             let status = Status::try_from(closed.status).expect("a status is one of those that are known");
             format!("the child is {status:?}").to_lowercase()
         }
-        Order::ExternalAnswered(answered) => match answered.cause {
+        Request::ExternalAnswered(answered) => match answered.cause {
             0 => "it has arrived".into(),
             _cause => "it has not arrived".into(),
         },

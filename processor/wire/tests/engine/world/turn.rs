@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::api_types::{ActivityType, Entry, Execution, Fields, TaskQueue, WorkflowType};
-use everlog_engine::command::{Command, Order};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::workflow_task::Sticky;
 use everlog_engine::machine::{
     activity, child, close, external_workflow, marker, memo_and_search_attributes, timer,
@@ -39,7 +39,7 @@ impl Turn {
     }
 
     /// A command as it is, with what to call it.
-    pub fn command(&mut self, word: &str, order: Order) -> &mut Self {
+    pub fn command(&mut self, word: &str, order: CommandAttributes) -> &mut Self {
         let command =
             Command { command_type: order.command_type(), order: Some(order), ..Command::default() };
         self.raw(word, command)
@@ -54,11 +54,17 @@ impl Turn {
     pub fn start_timer(&mut self, id: &str, span_ms: i64) -> &mut Self {
         let start_to_fire_timeout = Some(Duration::from_ms(span_ms));
         let order = timer::Start { timer_id: id.into(), start_to_fire_timeout };
-        self.command(&format!("start timer {id} {}", tell::span(span_ms)), Order::StartTimer(order))
+        self.command(
+            &format!("start timer {id} {}", tell::span(span_ms)),
+            CommandAttributes::StartTimer(order),
+        )
     }
 
     pub fn cancel_timer(&mut self, id: &str) -> &mut Self {
-        self.command(&format!("cancel timer {id}"), Order::CancelTimer(timer::Cancel { timer_id: id.into() }))
+        self.command(
+            &format!("cancel timer {id}"),
+            CommandAttributes::CancelTimer(timer::Cancel { timer_id: id.into() }),
+        )
     }
 
     /// An activity with a start-to-close timeout of 10 s and the default retry policy.
@@ -82,7 +88,7 @@ impl Turn {
         };
         change(&mut order);
         let word = format!("activity {id} {note}");
-        self.command(word.trim_end(), Order::ScheduleActivity(Box::new(order)))
+        self.command(word.trim_end(), CommandAttributes::ScheduleActivity(Box::new(order)))
     }
 
     /// Asks for the cancellation of an open activity.
@@ -92,24 +98,27 @@ impl Turn {
     }
 
     pub fn cancel_scheduled(&mut self, word: &str, scheduled_event_id: i64) -> &mut Self {
-        self.command(word, Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }))
+        self.command(
+            word,
+            CommandAttributes::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }),
+        )
     }
 
     pub fn marker(&mut self, name: &str) -> &mut Self {
         let details = vec![Entry { key: "data".into(), value: text(name) }];
         let order = marker::Record { marker_name: name.into(), details, ..marker::Record::default() };
-        self.command(&format!("marker {name}"), Order::RecordMarker(Box::new(order)))
+        self.command(&format!("marker {name}"), CommandAttributes::RecordMarker(Box::new(order)))
     }
 
     pub fn memo(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
         let order = memo_and_search_attributes::Modify { upserted_memo: Some(fields(entries)) };
-        self.command("memo", Order::ModifyProperties(order))
+        self.command("memo", CommandAttributes::ModifyProperties(order))
     }
 
     pub fn search_attributes(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
         let order =
             memo_and_search_attributes::UpsertSearchAttributes { search_attributes: Some(fields(entries)) };
-        self.command("search attributes", Order::UpsertSearchAttributes(order))
+        self.command("search attributes", CommandAttributes::UpsertSearchAttributes(order))
     }
 
     /// A child on the parent's queue.
@@ -131,7 +140,7 @@ impl Turn {
         };
         change(&mut order);
         let word = format!("child {workflow_id} {note}");
-        self.command(word.trim_end(), Order::StartChild(Box::new(order)))
+        self.command(word.trim_end(), CommandAttributes::StartChild(Box::new(order)))
     }
 
     pub fn signal_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
@@ -142,7 +151,10 @@ impl Turn {
             ..external_workflow::SignalOther::default()
         };
         let only = if child_only { ", if it is a child" } else { "" };
-        self.command(&format!("signal {workflow_id}{only}"), Order::SignalExternal(Box::new(order)))
+        self.command(
+            &format!("signal {workflow_id}{only}"),
+            CommandAttributes::SignalExternal(Box::new(order)),
+        )
     }
 
     pub fn cancel_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
@@ -153,7 +165,10 @@ impl Turn {
             ..external_workflow::CancelOther::default()
         };
         let only = if child_only { ", if it is a child" } else { "" };
-        self.command(&format!("cancel {workflow_id}{only}"), Order::RequestCancelExternal(Box::new(order)))
+        self.command(
+            &format!("cancel {workflow_id}{only}"),
+            CommandAttributes::RequestCancelExternal(Box::new(order)),
+        )
     }
 
     /// A signal for one run of another workflow; `note` says for which.
@@ -163,7 +178,10 @@ impl Turn {
             signal_name: "hello".into(),
             ..external_workflow::SignalOther::default()
         };
-        self.command(&format!("signal {workflow_id}, {note}"), Order::SignalExternal(Box::new(order)))
+        self.command(
+            &format!("signal {workflow_id}, {note}"),
+            CommandAttributes::SignalExternal(Box::new(order)),
+        )
     }
 
     /// A request to cancel one run of another workflow; `note` says which.
@@ -173,27 +191,36 @@ impl Turn {
             run_id: run_id.into(),
             ..external_workflow::CancelOther::default()
         };
-        self.command(&format!("cancel {workflow_id}, {note}"), Order::RequestCancelExternal(Box::new(order)))
+        self.command(
+            &format!("cancel {workflow_id}, {note}"),
+            CommandAttributes::RequestCancelExternal(Box::new(order)),
+        )
     }
 
     pub fn complete(&mut self, result: &str) -> &mut Self {
         let order = close::Complete { result: Some(text(result)) };
-        self.command("complete the workflow", Order::CompleteWorkflow(order))
+        self.command("complete the workflow", CommandAttributes::CompleteWorkflow(order))
     }
 
     pub fn fail(&mut self, failure: Bytes) -> &mut Self {
-        self.command("fail the workflow", Order::FailWorkflow(close::Fail { failure: Some(failure) }))
+        self.command(
+            "fail the workflow",
+            CommandAttributes::FailWorkflow(close::Fail { failure: Some(failure) }),
+        )
     }
 
     pub fn cancel(&mut self) -> &mut Self {
-        self.command("cancel the workflow", Order::CancelWorkflow(close::Cancel { details: None }))
+        self.command(
+            "cancel the workflow",
+            CommandAttributes::CancelWorkflow(close::Cancel { details: None }),
+        )
     }
 
     pub fn continue_as_new(&mut self, change: impl FnOnce(&mut close::ContinueAsNew)) -> &mut Self {
         let mut order =
             close::ContinueAsNew { input: Some(text("again")), ..close::ContinueAsNew::default() };
         change(&mut order);
-        self.command("continue as new", Order::ContinueAsNew(Box::new(order)))
+        self.command("continue as new", CommandAttributes::ContinueAsNew(Box::new(order)))
     }
 
     /// The worker keeps the run in its cache; tasks wait for it for 10 s.

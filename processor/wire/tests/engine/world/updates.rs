@@ -1,19 +1,19 @@
 //! Updates: what clients bring, and what workers say of them.
 
 use bytes::Bytes;
-use everlog_engine::command::Order as CommandOrder;
+use everlog_engine::command::CommandAttributes as CommandOrder;
 use everlog_engine::failure::Info;
 use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, given};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use prost::Message as _;
 
 use super::clients::text;
 use super::workers::{application, failure_of};
 use super::{Turn, World};
 
-/// A `Request` as clients write it.
+/// An update's `Request` as clients write it.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Request {
+struct UpdateRequest {
     #[prost(message, optional, tag = "1")]
     meta: Option<Meta>,
     #[prost(message, optional, tag = "2")]
@@ -77,7 +77,7 @@ pub fn fields_of_outcome(outcome: &Bytes) -> String {
 
 /// An update of this id.
 pub fn an_update(update_id: &str) -> Admit {
-    let request = Request {
+    let request = UpdateRequest {
         meta: Some(Meta { update_id: update_id.into(), identity: "client".into() }),
         input: Some(Input { name: "add".into(), args: Some(text(update_id)) }),
     };
@@ -137,13 +137,13 @@ impl World {
         let mut order = an_update(update_id);
         change(&mut order);
         let text = format!("update {update_id} {note}");
-        self.verb(text.trim_end(), Order::Update(order));
+        self.verb(text.trim_end(), Request::Update(order));
         self
     }
 
     /// An update of a run that is named; `note` says which.
     pub fn update_run(&mut self, run_id: &str, update_id: &str, note: &str) -> &mut Self {
-        let outcome = self.order_for(run_id.to_owned(), Order::Update(an_update(update_id)));
+        let outcome = self.order_for(run_id.to_owned(), Request::Update(an_update(update_id)));
         self.say(&format!("> update {update_id} {note}"));
         self.tell(&outcome);
         self.replay();

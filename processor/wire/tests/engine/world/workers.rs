@@ -4,7 +4,7 @@ use bytes::Bytes;
 use everlog_engine::api_types::TaskFailedCause;
 use everlog_engine::failure::{self, Failure, Info};
 use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};
-use everlog_engine::request::Order;
+use everlog_engine::request::Request;
 use everlog_engine::time::Duration;
 use prost::Message;
 
@@ -38,9 +38,9 @@ impl World {
         self
     }
 
-    fn claim_order(&self, sticky: bool) -> Order {
+    fn claim_order(&self, sticky: bool) -> Request {
         let pending = self.run().head.task.clone().unwrap_or_default();
-        Order::ClaimTask(workflow_task::Claim {
+        Request::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id,
             attempt: pending.attempt,
             sticky,
@@ -77,7 +77,7 @@ impl World {
         answer(&mut turn);
         let order = workflow_task_completed::Complete { token: Some(token), ..turn.order };
         let words = if turn.words.is_empty() { "nothing to do".to_owned() } else { turn.words.join(", ") };
-        self.verb(&format!("task: {words}"), Order::CompleteTask(Box::new(order)));
+        self.verb(&format!("task: {words}"), Request::CompleteTask(Box::new(order)));
         self
     }
 
@@ -89,14 +89,14 @@ impl World {
             identity: "worker".into(),
             ..workflow_task::Fail::default()
         };
-        self.verb(&format!("task fails: {cause:?}"), Order::FailTask(order));
+        self.verb(&format!("task fails: {cause:?}"), Request::FailTask(order));
         self
     }
 
     /// The task that was handed out reached nobody.
     pub fn release_task(&mut self) -> &mut Self {
         let order = workflow_task::Release { token: Some(self.token()) };
-        self.verb("the task reached nobody", Order::ReleaseTask(order));
+        self.verb("the task reached nobody", Request::ReleaseTask(order));
         self
     }
 
@@ -108,7 +108,7 @@ impl World {
             identity: "hand".into(),
             poll_id: "poll".into(),
         };
-        self.verb(&format!("a worker takes {id}"), Order::ClaimActivity(claim));
+        self.verb(&format!("a worker takes {id}"), Request::ClaimActivity(claim));
         self
     }
 
@@ -143,7 +143,7 @@ impl World {
             identity: "hand".into(),
             worker_version: None,
         };
-        self.verb(text, Order::CompleteActivity(order));
+        self.verb(text, Request::CompleteActivity(order));
         self
     }
 
@@ -164,7 +164,7 @@ impl World {
             identity: "hand".into(),
             ..activity_attempt::Fail::default()
         };
-        self.verb(text, Order::FailActivity(order));
+        self.verb(text, Request::FailActivity(order));
         self
     }
 
@@ -174,7 +174,7 @@ impl World {
             identity: "hand".into(),
             ..activity_attempt::Cancel::default()
         };
-        self.verb(&format!("{id} cancels itself"), Order::CancelActivity(order));
+        self.verb(&format!("{id} cancels itself"), Request::CancelActivity(order));
         self
     }
 
@@ -189,13 +189,13 @@ impl World {
         target: Option<activity_attempt::Target>,
         details: Option<Bytes>,
     ) -> &mut Self {
-        self.verb(text, Order::HeartbeatActivity(activity_attempt::Heartbeat { target, details }));
+        self.verb(text, Request::HeartbeatActivity(activity_attempt::Heartbeat { target, details }));
         self
     }
 
     pub fn release_activity(&mut self, id: &str) -> &mut Self {
         let order = activity_attempt::Release { target: self.target(id) };
-        self.verb(&format!("{id} reached nobody"), Order::ReleaseActivity(order));
+        self.verb(&format!("{id} reached nobody"), Request::ReleaseActivity(order));
         self
     }
 }
