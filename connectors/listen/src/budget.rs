@@ -1,9 +1,9 @@
-//! Counts that never pass a limit: places, bytes.
+//! A budget: an amount of calls or bytes that is held at most at once. Shares of it are returned when dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is at most this small may use the last eighth of a budget, which larger things leave alone.
+/// The largest share, in bytes, that may use the last eighth of a budget. So large requests never keep small ones out.
 const SMALL: usize = 64 << 10;
 
 /// An amount that may be held at once.
@@ -13,7 +13,7 @@ pub struct Budget {
     most: usize,
 }
 
-/// A part of a budget; given back when dropped.
+/// A share of a budget; returned when dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
@@ -21,35 +21,35 @@ pub struct Share {
 }
 
 impl Budget {
-    /// One of which nothing is held.
+    /// A budget of which nothing is held.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { held: AtomicUsize::new(0), most })
     }
 
-    /// A part, if there is so much left. Something small may have what larger things may not: so these do not keep it out.
+    /// A share, if so much is left. The last eighth is left to small shares, so that large ones do not keep them out.
     pub fn take(self: &Arc<Self>, amount: usize) -> Option<Share> {
         let mut share = Share { budget: Arc::clone(self), amount: 0 };
         share.grow(amount).then_some(share)
     }
 
-    /// What is held at the moment.
+    /// The amount that is held at the moment.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// What may be held.
+    /// The bound of the budget.
     pub fn most(&self) -> usize {
         self.most
     }
 }
 
 impl Share {
-    /// What it is a part of.
+    /// Its budget.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Makes the part larger, if there is so much left.
+    /// Makes the share larger, if so much is left.
     pub fn grow(&mut self, by: usize) -> bool {
         let most = match self.amount.saturating_add(by) {
             0..=SMALL => self.budget.most,

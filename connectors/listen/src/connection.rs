@@ -1,4 +1,4 @@
-//! What is known of an open connection.
+//! The state of an open connection: its budgets, its calls, its idle time, and the responses on it that may lapse.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,33 +12,33 @@ use tokio::sync::{Notify, Semaphore};
 use crate::budget::Budget;
 use crate::listener::Bounds;
 
-/// Calls of one connection that make large answers at once: further ones wait, and do not keep other connections' calls waiting.
+/// Calls of one connection that may make large responses at once. Further ones wait, so that one client cannot delay others.
 const READERS: usize = 2;
-/// So many things that nobody took in time, and the connection is closed.
+/// A connection is closed after so many lapsed responses: it receives nothing any more.
 const LAPSED_MAX: usize = 64;
 
-/// Something that is let go when its time is over.
+/// Something that is dropped at its deadline.
 pub trait Lapse: Send + Sync {
-    /// The time is over. True where there was something left to let go.
+    /// The deadline has come. True if there was something left to drop.
     fn lapse(&self) -> bool;
 }
 
-/// An open connection, as calls on it know it.
+/// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Where it comes from.
+    /// The client's address.
     pub address: IpAddr,
-    /// Bytes of requests that have come on it and are not answered.
+    /// Bytes of its requests that are not answered yet.
     pub requests: Arc<Budget>,
-    /// Bytes of answers that it has not taken yet.
+    /// Bytes of responses that its client has not received yet.
     pub answers: Arc<Budget>,
-    /// Places for its calls that make large answers.
+    /// Permits for its calls that make large responses.
     pub readers: Arc<Semaphore>,
     began: Instant,
-    /// Whoever has come has said what it speaks.
+    /// The client has sent its first bytes.
     has_received: AtomicBool,
     calls: AtomicUsize,
-    /// Since when it has been without a call, or has had one, in us since it began.
+    /// Since when it has been idle, or has had calls, in us since it was accepted.
     idle_since_us: AtomicU64,
     busy_since_us: AtomicU64,
     lapses: Mutex<Lapses>,
@@ -46,7 +46,7 @@ pub struct Connection {
     close: Notify,
 }
 
-/// By the time at which they lapse, and a number.
+/// By deadline and a serial number.
 #[derive(Default)]
 struct Lapses {
     waiting: BTreeMap<(Instant, u64), Weak<dyn Lapse>>,
@@ -59,15 +59,15 @@ impl std::fmt::Debug for Lapses {
     }
 }
 
-/// A connection among the extensions of its requests. Cheap to clone.
+/// A connection, as found among the extensions of its requests. Cheap to clone.
 pub type Peer = Arc<Connection>;
 
-/// A call under way on a connection; it is over when this is dropped.
+/// A call in progress on a connection; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Call(Arc<Connection>);
 
 impl Connection {
-    /// One that has just been taken.
+    /// A connection that has just been accepted.
     pub fn new(address: IpAddr, bounds: &Bounds) -> Arc<Self> {
         Arc::new(Self {
             address,
@@ -93,7 +93,7 @@ impl Connection {
         Call(Arc::clone(self))
     }
 
-    /// Has something let go at a time, by which it is known.
+    /// Registers something that is dropped at a deadline; returns its key.
     pub fn lapse_at(&self, at: Instant, what: Weak<dyn Lapse>) -> (Instant, u64) {
         let mut lapses = self.lapses.lock();
         lapses.serial += 1;
@@ -102,12 +102,12 @@ impl Connection {
         key
     }
 
-    /// It has been let go before its time.
+    /// Removes what was registered under the key.
     pub fn lapse_no_more(&self, key: &(Instant, u64)) {
         self.lapses.lock().waiting.remove(key);
     }
 
-    /// Lets go what is due; how much that was.
+    /// Drops what is due; returns how many there were.
     pub fn lapse_due(&self, now: Instant) -> u64 {
         let due = {
             let mut lapses = self.lapses.lock();
@@ -119,7 +119,7 @@ impl Connection {
         gone as u64
     }
 
-    /// So much was never taken that nothing else will be.
+    /// So many responses lapsed that the client is taken for one that receives nothing.
     pub(crate) fn takes_nothing(&self) -> bool {
         self.lapsed.load(Ordering::Relaxed) >= LAPSED_MAX
     }
@@ -132,7 +132,7 @@ impl Connection {
         self.has_received.load(Ordering::Relaxed)
     }
 
-    /// It has said nothing for as long as it may.
+    /// It has been silent or idle for as long as the bounds permit.
     pub(crate) fn is_silent(&self, bounds: &Bounds, now: Instant) -> bool {
         let is_unheard =
             !self.has_received() && now.saturating_duration_since(self.began) >= bounds.hello_within;
@@ -140,29 +140,29 @@ impl Connection {
         is_unheard || self.idle_since().is_some_and(is_idle)
     }
 
-    /// Since when there has been no call, and nothing where there is one.
+    /// Since when it has been idle; none if it has a call.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let since_us = self.idle_since_us.load(Ordering::Relaxed);
         (self.calls.load(Ordering::Relaxed) == 0).then(|| self.began + Duration::from_micros(since_us))
     }
 
-    /// Since when there have been calls, and nothing where there is none.
+    /// Since when it has had calls; none if it is idle.
     pub(crate) fn busy_since(&self) -> Option<Instant> {
         let since_us = self.busy_since_us.load(Ordering::Relaxed);
         (self.calls.load(Ordering::Relaxed) > 0).then(|| self.began + Duration::from_micros(since_us))
     }
 
-    /// How long it has been there.
+    /// Its age in us.
     fn now_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Whoever converses on it is to end that.
+    /// Requests its shutdown.
     pub(crate) fn close(&self) {
         self.close.notify_one();
     }
 
-    /// Completes when another connection is to have its place.
+    /// Completes when its shutdown is requested.
     pub async fn closed(&self) {
         self.close.notified().await;
     }

@@ -1,21 +1,21 @@
-//! How many connections the descriptors of the process allow.
+//! The limit of file descriptors of the process, and how many of them connections may use.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that connections leave to files and to what this process connects to itself, where that needs no more.
+/// Descriptors that are reserved for files and for the process's own connections, if these need no more.
 const KEPT_MAX: u64 = 1_024;
 
-/// The descriptors that this process may have.
+/// The descriptors of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
-    /// All of them.
+    /// The limit.
     pub most: u64,
-    /// Those that files and connections of its own need.
+    /// The number that files and its own connections need.
     pub needed: u64,
 }
 
 impl Descriptors {
-    /// Raises the limit to what the process may raise it to.
+    /// Raises the soft limit to the hard limit.
     pub fn raise(needed: u64) -> Self {
         let limit = getrlimit(Resource::Nofile);
         let hard = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -23,23 +23,23 @@ impl Descriptors {
             Ok(()) => limit.maximum,
             Err(_refused) => limit.current,
         };
-        // None means without a limit; nobody has more connections than that.
+        // None means unlimited; no process has more connections than that.
         Self { most: now.unwrap_or(u64::from(u32::MAX)), needed }
     }
 
-    /// True where there is not enough for what is needed and as much again for connections.
+    /// True if there are fewer than twice the number that is needed.
     pub fn are_few(self) -> bool {
         self.most < self.needed.saturating_mul(2)
     }
 
-    /// How many of them connections may have: half, or all but a thousand where that is more; and no more than is not needed, save
-    /// an eighth.
+    /// How many connections may use: half, or all but a thousand if that is more. What files need is reserved first, but an eighth
+    /// always stays for connections.
     pub fn for_connections(self) -> usize {
         let kept = KEPT_MAX.min(self.most / 2).max(self.needed.min(self.most / 8 * 7));
         usize::try_from(self.most - kept).unwrap_or(usize::MAX)
     }
 
-    /// Connections of one of the listeners, which have so many eighths of them: what was asked for, if there is so much.
+    /// How many connections one listener may have: what it wants, but at most so many eighths of what all may use.
     pub fn share(self, eighths: usize, wanted: usize) -> usize {
         (self.for_connections() * eighths / 8).clamp(1, wanted.max(1))
     }

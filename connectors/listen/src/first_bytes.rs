@@ -1,4 +1,4 @@
-//! A stream that says of its connection that something has been heard on it.
+//! A stream that records on its connection that the client has sent its first bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -9,13 +9,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Connection;
 
-/// Bytes with which a client of HTTP/2 begins.
+/// The length of the preface that every HTTP/2 client sends first (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 
 pub(crate) struct FirstBytes<S> {
     stream: S,
     connection: Arc<Connection>,
-    /// Bytes that are to come before it counts as heard.
+    /// Bytes that are still missing before the connection counts as one that has sent something.
     missing: usize,
 }
 

@@ -1,11 +1,11 @@
-//! The body of an answer, with what it holds until it is sent or given up.
+//! The body of a response that owns a guard, such as its call or a budget's share, until it is sent or dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 
-/// A body that holds something: its call, its share of a budget.
+/// A body with a guard that is dropped with it.
 #[derive(Debug)]
 pub struct HeldBody<B, T> {
     body: Pin<Box<B>>,
@@ -13,7 +13,7 @@ pub struct HeldBody<B, T> {
 }
 
 impl<B, T> HeldBody<B, T> {
-    /// A body that holds this.
+    /// The body with this guard.
     pub fn new(body: B, what: T) -> Self {
         Self { body: Box::pin(body), _what: what }
     }

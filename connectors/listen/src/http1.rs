@@ -18,12 +18,12 @@ use crate::first_bytes::FirstBytes;
 use crate::http2::{ConnectionService, close_gracefully, log_broken};
 use crate::listener::{CHECK_EVERY, Lease};
 
-/// Bytes of a request's head.
+/// Bytes of a request's head. Commands and browsers send a few KiB. Commands and browsers send a few KiB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long a connection may last: a client that takes its answers byte by byte holds it no longer.
+/// How long a connection may last. It bounds a client that receives its responses byte by byte.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
 
-/// Serves for as long as the future lives.
+/// Serves until the future is dropped.
 pub async fn serve<S, B>(listener: Listener, service: S)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -58,7 +58,7 @@ where
             ended = serving.as_mut() => return log_broken(ended),
             () = connection.closed() => break,
             _ = checks.tick() => {
-                // An answer has as long to be taken as a request has to come, and to be answered.
+                // A response may take as long to be received as a request may take to arrive and to be answered.
                 if connection.busy_since().is_some_and(|since| since.elapsed() >= head_within * 2) {
                     lease.counts.lapsed.fetch_add(1, Ordering::Relaxed);
                     return;

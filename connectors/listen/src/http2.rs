@@ -25,25 +25,25 @@ use crate::held_body::HeldBody;
 use crate::listener::{CHECK_EVERY, CLOSED_WITHIN, Lease};
 use crate::{Bounds, Call, Listener, Peer};
 
-/// Bytes of an answer that the HTTP/2 library holds ready for a client that has room for more.
+/// Bytes of a response that the HTTP/2 library buffers for one stream. Four frames keep a fast client busy.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
-/// What a client may do on one connection.
+/// The bounds of one HTTP/2 connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Calls at once.
+    /// Calls in progress.
     pub streams_max: u32,
-    /// Bytes that it may have sent that are not read yet.
+    /// Bytes that the client may have sent and the server has not read yet.
     pub window_bytes: u32,
     /// Bytes of a request's headers.
     pub header_bytes_max: u32,
-    /// How long it may be silent before it is asked for a sign of life.
+    /// How long the client may be silent before a ping is sent.
     pub alive_every: Duration,
-    /// How long it has for that sign; then the connection is closed.
+    /// How long it may take to answer the ping; then the connection is closed.
     pub alive_within: Duration,
 }
 
-/// Serves until `stop` completes, and then until the calls that are under way have ended.
+/// Serves until `stop` completes, and then until the calls in progress have ended.
 pub async fn serve<S, B>(listener: Listener, service: S, options: Options, stop: impl Future<Output = ()>)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -63,7 +63,7 @@ where
                 let (service, stops) = (service.clone(), stops.clone());
                 connections_served.spawn(serve_connection(stream, lease, service, (bounds, options), stops));
             }
-            // Those that are over are let go.
+            // Connections that have ended are removed.
             Some(_ended) = connections_served.join_next(), if !connections_served.is_empty() => {}
         }
     }
@@ -86,7 +86,7 @@ async fn serve_connection<S, B>(
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps answers back");
+        tracing::debug!(%error, "TCP_NODELAY not set");
     }
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -114,7 +114,7 @@ async fn serve_connection<S, B>(
                 let now = Instant::now();
                 lease.counts.lapsed.fetch_add(connection.lapse_due(now), Ordering::Relaxed);
                 if connection.takes_nothing() {
-                    tracing::info!(from = %connection.address, "a connection that takes no answers is closed");
+                    tracing::info!(from = %connection.address, "connection closed: it receives no responses");
                     return;
                 }
                 if connection.is_silent(&bounds, now) {
@@ -125,13 +125,13 @@ async fn serve_connection<S, B>(
         }
     }
     if connection.has_received() {
-        // It is told, so that no call of its own is lost.
+        // GOAWAY goes out first, so that the client loses no call.
         serving.as_mut().graceful_shutdown();
         close_gracefully(serving, &connection, bounds.idle_within).await;
     }
 }
 
-/// Lets a conversation end that was told to: a call that has come meanwhile has its time.
+/// Waits for the end of a connection whose shutdown was requested. Calls that arrived meanwhile are finished.
 pub(crate) async fn close_gracefully(
     mut serving: Pin<&mut impl Future<Output = hyper::Result<()>>>,
     connection: &Connection,
@@ -149,18 +149,18 @@ pub(crate) async fn close_gracefully(
 }
 
 async fn stopped(stops: &mut watch::Receiver<bool>) {
-    // A sender that is gone means the same.
+    // A dropped sender means the same.
     drop(stops.wait_for(|stops| *stops).await);
 }
 
-/// How a conversation ended is of use to whoever looks for it only.
+/// Logs how a connection ended, at debug level: clients that break off are ordinary.
 pub(crate) fn log_broken(ended: hyper::Result<()>) {
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "connection broken");
     }
 }
 
-/// A service whose requests know their connection, and whose answers count as under way until they are sent.
+/// A service whose requests carry their connection, and whose calls end when the response is sent.
 #[derive(Clone)]
 pub(crate) struct ConnectionService<S> {
     service: TowerToHyperService<S>,
@@ -188,7 +188,7 @@ where
     }
 }
 
-/// An answer to come.
+/// A response to come.
 pub(crate) struct ResponseFuture<F> {
     answer: Pin<Box<F>>,
     call: Option<Call>,

@@ -1,8 +1,8 @@
-//! Connections of whoever comes: how many there may be, how long one may be silent, and how much one may make the process hold.
+//! Incoming connections and their bounds: their number, how long one may be silent, and how much memory one may hold.
 //!
-//! Each listener takes its connections here, whatever is spoken on them ([`http1`], [`http2`]). A listener that is full makes room: the
-//! connection that has been without a call for the longest is closed, one on which nothing was ever said first. A connection with
-//! a call under way is never closed for another.
+//! Every listener of the process accepts its connections here, for HTTP/1.1 ([`http1`]) and HTTP/2 ([`http2`]). A full listener
+//! closes the connection that has been idle for the longest; connections that never sent anything go first. It never closes a
+//! connection with a call in progress. Nothing here knows gRPC or a request's content.
 
 mod budget;
 mod connection;

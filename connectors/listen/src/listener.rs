@@ -1,4 +1,4 @@
-//! A listener: it takes connections as long as there is room, and makes room.
+//! A listener: it accepts connections up to its bounds, and closes idle ones for new ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,27 +13,27 @@ use tokio::sync::Notify;
 
 use crate::connection::Connection;
 
-/// The pause after a connection that could not be taken: there may be no descriptor left.
+/// The pause after a failed accept. Without it a process that has no descriptor left would loop.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// How often a connection looks at itself.
+/// How often a connection checks whether it is silent and whether responses have lapsed.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// How long a connection that was told to end may take for that.
+/// How long a connection may take to close once its shutdown has begun.
 pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// How much a listener takes.
+/// The bounds of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections at once; further ones wait until there is room.
+    /// Open connections; further ones wait until one closes.
     pub connections_max: usize,
-    /// Connections at once from one address; further ones are closed.
+    /// Open connections from one address; further ones are closed.
     pub address_connections_max: usize,
-    /// How long a client may take to say what it speaks, or to send the head of a request.
+    /// How long a client may take to send its first bytes, or the head of a request.
     pub hello_within: Duration,
-    /// How long a connection may be without a call.
+    /// How long a connection may be idle, that is without a call.
     pub idle_within: Duration,
-    /// Bytes of requests that one connection may have under way.
+    /// Bytes of requests that one connection may have in progress.
     pub request_bytes_max: usize,
-    /// Bytes of answers that one connection has not taken yet.
+    /// Bytes of responses that one connection has not received yet.
     pub answer_bytes_max: usize,
 }
 
@@ -50,26 +50,26 @@ impl Default for Bounds {
     }
 }
 
-/// What a listener has counted. Cheap to read at any time.
+/// The counters of a listener. Cheap to read at any time.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Connections that are open.
     pub open: AtomicU64,
-    /// Connections that were taken.
+    /// Connections that were accepted.
     pub taken: AtomicU64,
-    /// Connections that were closed at once: their address has too many.
+    /// Connections that were closed at once because their address has too many.
     pub refused: AtomicU64,
-    /// Connections without a call that were closed to make room for others.
+    /// Idle connections that were closed for new ones.
     pub made_room: AtomicU64,
     /// Connections that were closed because they were silent for too long.
     pub silent: AtomicU64,
-    /// Times at which none could be taken, such as for want of a descriptor.
+    /// Accepts that failed, for example because no descriptor is left.
     pub failed: AtomicU64,
-    /// Answers that were let go because nobody took them in time.
+    /// Responses that were dropped because the client did not receive them in time.
     pub lapsed: AtomicU64,
 }
 
-/// Takes connections.
+/// Accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -85,17 +85,17 @@ struct OpenConnections {
     counts: Arc<Counts>,
 }
 
-/// Connections that have a place, by the order in which they came, and how many each address has.
+/// Open connections by the order in which they were accepted, and their number by address.
 #[derive(Debug, Default)]
 struct ConnectionTable {
     connections: HashMap<u64, Arc<Connection>>,
     of_addresses: HashMap<IpAddr, usize>,
 }
 
-/// An open connection's place; given back when dropped.
+/// An open connection's entry in the table; removed when dropped.
 #[derive(Debug)]
 pub struct Lease {
-    /// Whose place it is.
+    /// The connection.
     pub connection: Arc<Connection>,
     pub(crate) counts: Arc<Counts>,
     serial: u64,
@@ -103,12 +103,12 @@ pub struct Lease {
 }
 
 impl Listener {
-    /// A listener that takes what comes to the socket.
+    /// A listener on the socket.
     pub fn new(socket: TcpListener, bounds: Bounds) -> Self {
         Self { socket, bounds, open: Arc::default() }
     }
 
-    /// What it counts.
+    /// Its counters.
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.open.counts)
     }
@@ -117,7 +117,7 @@ impl Listener {
         &self.bounds
     }
 
-    /// The next connection for which there is room, for whoever speaks neither [`crate::http1`] nor [`crate::http2`].
+    /// The next connection within the bounds, for protocols other than [`crate::http1`] and [`crate::http2`].
     pub async fn accept(&self) -> (TcpStream, Lease) {
         let (mut outage, counts) = (Outage::default(), &self.open.counts);
         loop {
@@ -134,9 +134,9 @@ impl Listener {
                 Err(error) => {
                     counts.failed.fetch_add(1, Ordering::Relaxed);
                     if let Some(lasts) = outage.fails(Instant::now()) {
-                        tracing::warn!(%error, for_s = lasts.as_secs(), "a connection could not be taken");
+                        tracing::warn!(%error, for_s = lasts.as_secs(), "connection not accepted");
                     }
-                    // One that says nothing holds what is missing.
+                    // An idle connection may hold the descriptor that is missing.
                     self.open.close_idlest(|_| true);
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                 }
@@ -144,14 +144,14 @@ impl Listener {
         }
     }
 
-    /// Where an address has too many connections one of its own has to go.
+    /// True if the address may have one more connection, where necessary because an idle one of its own was closed.
     fn has_room_for(&self, address: IpAddr) -> bool {
         let count = self.open.lock().of_addresses.get(&address).copied().unwrap_or(0);
         count < self.bounds.address_connections_max
             || self.open.close_idlest(|connection| connection.address == address)
     }
 
-    /// Waits until there is room, and closes connections for it on which nothing is done.
+    /// Waits until the listener is below its bound, and closes idle connections for that.
     async fn make_room(&self) {
         loop {
             let freed = self.open.freed.notified();
@@ -159,7 +159,7 @@ impl Listener {
                 return;
             }
             self.open.close_idlest(|_| true);
-            // What is idle later makes room as well.
+            // A connection that becomes idle later can be closed as well.
             let _ = tokio::time::timeout(CLOSED_WITHIN, freed).await;
         }
     }
@@ -179,8 +179,8 @@ impl OpenConnections {
         self.table.lock()
     }
 
-    /// Tells the connection to end that has been without a call for the longest, one that was never heard before all others, and
-    /// takes its place from it. False where all have calls.
+    /// Shuts down the connection that has been idle for the longest, and removes it from the table. Connections that never sent
+    /// anything go first. False if all have calls.
     fn close_idlest(&self, may: impl Fn(&Connection) -> bool) -> bool {
         let mut table = self.lock();
         let idle = table.connections.iter().filter(|(_, connection)| may(connection));

@@ -1,7 +1,10 @@
 //! The gateway: Temporal's gRPC API on top of the engine and its partitions.
 //!
-//! A call is let in (`server::call`), checked (`codec::validation`), turned into an order for a partition, and its reply is
-//! turned into an answer or a status (`codec::status`). Payloads pass through as the bytes they came as.
+//! A call is admitted (`server::call`), checked (`codec::validation`) and sent to a partition as a request. The reply becomes
+//! a response or a status (`codec::status`). Payloads pass through as bytes.
+//!
+//! The table of RPCs is `rpc`. The crate owns namespaces, tokens and the limits of clients; it holds no state of a workflow,
+//! and it opens no connection to another node: that is what [`Peers`] is for.
 
 mod codec;
 mod handlers;
@@ -55,73 +58,73 @@ use crate::server::history_pacing::HistoryPacing;
 use crate::server::transport::guarded;
 use crate::tasks::poller_registry::PollerRegistry;
 
-/// How long a connection may be silent before it is asked for a sign of life.
+/// How long a connection may be silent before it gets a ping. SDKs ping as often.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// How long it has for that sign; then it is closed, and its polls end without taking a task along.
+/// How long the client may take to answer the ping. Then the connection is closed, and its polls end without a task.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// What a connection may have sent that is not read yet, at the least.
+/// The smallest flow-control window of a connection, in bytes.
 const CONNECTION_WINDOW_MIN: u32 = 1 << 20;
-/// By how much more that is for each stream that it may have open. The HTTP/2 library ends a connection whose small frames
-/// that are not read yet come to more than half of the window, and counts up to 256 bytes for each.
+/// Bytes of the window for each stream. The HTTP/2 library closes a connection if its unread small frames exceed half of the
+/// window, and counts up to 256 bytes for each.
 const CONNECTION_WINDOW_PER_STREAM: u32 = 2 * 256;
-/// The largest that HTTP/2 has.
+/// The largest window of HTTP/2 (RFC 9113, section 6.9.1).
 const CONNECTION_WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// A window in which one small request on each stream finds room at once.
+/// A window with room for one small request on each stream.
 fn connection_window(streams_max: u32) -> u32 {
     let streams = streams_max.saturating_mul(CONNECTION_WINDOW_PER_STREAM);
     streams.clamp(CONNECTION_WINDOW_MIN, CONNECTION_WINDOW_MAX)
 }
 
-/// What the server says of itself.
+/// How the server describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// A plain semantic version.
+    /// The semantic version.
     pub server_version: String,
-    /// A UUID that never changes.
+    /// The UUID of the cluster, which never changes.
     pub cluster_id: String,
     /// The cluster's name.
     pub cluster_name: String,
-    /// Partitions; shown as the number of shards.
+    /// The number of partitions, which clients see as history shards.
     pub partitions: u32,
-    /// Where histories are kept, by name.
+    /// The name of the store of histories.
     pub persistence_store: String,
-    /// Where lists of runs come from, by name; empty = nowhere.
+    /// The name of the visibility store; empty = none.
     pub visibility_store: String,
 }
 
-/// What a gateway is made of.
+/// What a gateway is built from.
 pub struct Config {
-    /// What the server says of itself.
+    /// How the server describes itself.
     pub about: About,
     /// The gateway's limits.
     pub limits: Limits,
-    /// The engine's limits: what requests are checked against before they become orders.
+    /// The engine's settings. Requests are checked against its limits before they are sent to a partition.
     pub settings: Settings,
-    /// Makes and checks task and page tokens.
+    /// Signs and checks task tokens and page tokens.
     pub token_signer: TokenSigner,
-    /// The namespaces, which others may know too.
+    /// The registry of namespaces, shared with other parts of the node.
     pub namespaces: Arc<Namespaces>,
-    /// The way to the partitions.
+    /// Sends requests to partitions.
     pub router: Router,
-    /// What is counted.
+    /// The metrics of calls.
     pub metrics: Metrics,
-    /// The other nodes, where this one is not alone.
+    /// The other nodes; none on a single node.
     pub peers: Option<Arc<dyn Peers>>,
 }
 
-/// Why a gateway cannot begin, or cannot go on.
+/// Why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A limit cannot work.
+    /// A limit is out of range.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The API's descriptor cannot be served.
+    /// gRPC reflection cannot serve the API's descriptor.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
-/// Something that completes later, on whatever thread.
+/// A boxed future that may move between threads.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Serves Temporal's API.
@@ -136,12 +139,12 @@ pub struct Gateway {
     worker_registry: WorkerRegistry,
     calls: Arc<Budget>,
     polls: Arc<Budget>,
-    /// Calls on their way to whoever answers them, here or at another node.
+    /// Calls in the forwarding, answered here or at another node.
     forwarded: Arc<Budget>,
     budgets: CallBudgets,
-    /// Places for calls that read histories.
+    /// Permits for calls that read history.
     readers: Arc<Semaphore>,
-    /// How fast their answers leave.
+    /// The rate at which their responses leave.
     history_pacing: HistoryPacing,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
@@ -149,10 +152,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes a gateway.
+    /// A gateway that does not serve yet.
     ///
     /// # Errors
-    /// [`Error`]: a limit.
+    /// [`Error::Limit`].
     pub fn new(config: Config) -> Result<Self, Error> {
         let Config { about, limits, settings, token_signer, namespaces, router, metrics, peers } = config;
         limits.validate()?;
@@ -178,10 +181,9 @@ impl Gateway {
         })
     }
 
-    /// Serves until `shutdown` completes; then open polls end empty, and calls have a short while to finish.
+    /// Serves until `shutdown` completes. Then open polls end empty, and calls have `drain_ms` to finish.
     ///
-    /// Nothing here is generic: the services, some hundred calls each with its messages, are compiled in this crate, and
-    /// not again in each that serves them.
+    /// Nothing here is generic, so that the services with their hundred messages are compiled in this crate only.
     ///
     /// # Errors
     /// [`Error`]: the listener or the descriptor.
@@ -221,17 +223,17 @@ impl Gateway {
         Ok(())
     }
 
-    /// An answer in the words that clients know.
+    /// A response whose refusal has the text that SDKs know.
     fn guarded(&self, response: Response<Body>) -> Response<Body> {
         guarded(response, &self.metrics, self.limits.message_bytes_max)
     }
 
-    /// Bytes of requests, and of answers that were not taken yet, of all connections.
+    /// The budgets of all connections: bytes of requests, and of responses that clients have not received yet.
     pub fn held(&self) -> [Arc<Budget>; 2] {
         [Arc::clone(&self.budgets.requests), Arc::clone(&self.budgets.answers)]
     }
 
-    /// What answers calls.
+    /// The services, without the stages before them.
     fn services(self: &Arc<Self>) -> Result<Routes, Error> {
         let limit = self.limits.message_bytes_max;
         let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));

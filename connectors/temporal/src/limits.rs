@@ -1,27 +1,27 @@
-//! Limits of the gateway: every one has a name, a unit and a default.
+//! The limits of the gateway, each with a name, a unit and a default.
 
-/// What the gateway keeps to. The limits that decisions depend on are the engine's, in its `Settings`.
+/// The limits of the gateway. Limits that decisions depend on are the engine's, in its `Settings`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one request, compressed and decompressed.
+    /// Bytes of one request, both compressed and decompressed.
     pub message_bytes_max: usize,
     /// Bytes of a request's headers.
     pub header_bytes_max: u32,
-    /// Calls at once on one connection.
+    /// Calls in progress on one connection.
     pub streams_max: u32,
-    /// Calls at once, long polls not counted.
+    /// Calls in progress, without long polls.
     pub calls_max: usize,
-    /// Long polls at once.
+    /// Long polls in progress.
     pub polls_max: usize,
-    /// Long polls at once of one method in one namespace; 0 = no limit.
+    /// Long polls in progress of one RPC in one namespace; 0 = no limit.
     pub namespace_polls_max: usize,
     /// Calls per second in one namespace; 0 = no limit.
     pub namespace_calls_per_second: u32,
-    /// Namespaces.
+    /// Namespaces in the registry.
     pub namespaces_max: usize,
-    /// Namespaces that have metrics of their own; the others share one label.
+    /// Namespaces with labels of their own in metrics; the others share one.
     pub metric_namespaces_max: usize,
-    /// Bytes to which a failure is cut that is larger than a payload may be.
+    /// Bytes to which a failure is truncated if it exceeds the limit of a payload.
     pub cut_failure_bytes: usize,
     /// Links of one request.
     pub links_max: usize,
@@ -29,55 +29,55 @@ pub struct Limits {
     pub link_bytes_max: usize,
     /// How long a worker's poll waits, in ms.
     pub poll_wait_ms: u64,
-    /// How long a call that waits for new events waits, in ms.
+    /// How long a call waits for new events or an update, in ms.
     pub history_wait_ms: u64,
-    /// How long a query waits whose caller names no deadline, in ms.
+    /// How long a query waits if its caller has no deadline, in ms.
     pub query_wait_ms: u64,
-    /// How long before the caller's deadline a long poll is answered, in ms.
+    /// How long before the caller's deadline a long poll returns empty, in ms.
     pub deadline_margin_ms: u64,
     /// The shortest deadline that a worker's poll may have, in ms.
     pub poll_deadline_min_ms: u64,
-    /// How long a workflow task waits in a sticky queue where the worker does not say, in ms.
+    /// The schedule-to-start timeout of a sticky task queue if the worker sets none, in ms.
     pub sticky_wait_ms: i64,
     /// Batches of events on a page of history.
     pub history_page_batches_max: usize,
-    /// Pages of history that are made at once; further ones wait.
+    /// Pages of history that are read at once; further ones wait.
     pub readers_max: usize,
-    /// Bytes of these pages in a second, of all connections; 0 = no limit.
+    /// Bytes per second of these pages, over all connections; 0 = no limit.
     pub history_bytes_per_second: u64,
     /// Namespaces on a page.
     pub namespace_page_max: usize,
     /// The shortest retention of a namespace, in ms.
     pub retention_min_ms: i64,
-    /// The retention of the namespace that is there from the first start, in ms.
+    /// The retention of the default namespace, in ms.
     pub default_retention_ms: i64,
-    /// Bytes of an answer from which on it is compressed, if the caller takes that.
+    /// The smallest response that is compressed, in bytes, if the caller accepts gzip.
     pub gzip_bytes_min: usize,
     /// How long a request may take to arrive, in ms.
     pub request_within_ms: u64,
-    /// Bytes of requests at once, of all connections.
+    /// Bytes of requests in progress, of all connections.
     pub request_bytes_max: usize,
-    /// How long a client may take to take an answer, in ms; after the deadline of the call in any case not at all.
+    /// How long a client may take to receive a response, in ms. The deadline of the call ends it earlier.
     pub answer_within_ms: u64,
-    /// Bytes of answers that were not taken yet, of all connections.
+    /// Bytes of responses that clients have not received yet, of all connections.
     pub answer_bytes_max: usize,
-    /// Workers that were shut down and whose late polls are turned away.
+    /// Workers that were shut down and are remembered, so that their late polls end at once.
     pub stopped_workers_max: usize,
     /// How long a worker that was shut down is remembered, in ms.
     pub stopped_worker_ms: u64,
-    /// How long calls may take to end when the gateway stops, in ms.
+    /// How long calls may take to finish when the gateway stops, in ms.
     pub drain_ms: u64,
 }
 
-/// A limit that cannot work.
+/// A limit that is out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {value}; {allowed}")]
 pub struct LimitError {
     /// The limit.
     pub name: &'static str,
-    /// What it was set to.
+    /// Its value.
     pub value: String,
-    /// What is allowed.
+    /// The permitted values.
     pub allowed: &'static str,
 }
 
@@ -121,10 +121,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks that the limits can work together.
+    /// Checks each limit, and limits against each other.
     ///
     /// # Errors
-    /// The first limit that cannot, with what is allowed.
+    /// The first limit that is out of range, with the permitted values.
     pub fn validate(&self) -> Result<(), LimitError> {
         let sizes = [
             ("message_bytes_max", self.message_bytes_max, 64 << 10),

@@ -1,4 +1,4 @@
-//! Metrics of the gateway, under the names that Temporal's dashboards know.
+//! The metrics of calls, with the names and labels that Temporal's dashboards use.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::codec::status;
 use crate::rpc::Rpc;
 
 const SERVICE: &str = "frontend";
-/// The label of calls without a namespace, or with one that is not known.
+/// The namespace label of calls without a namespace, or with an unknown one.
 pub(crate) const UNKNOWN: &str = "_unknown_";
-/// The label that namespaces share which have no metrics of their own.
+/// The namespace label of all namespaces beyond `metric_namespaces_max`.
 pub(crate) const OTHER: &str = "_other_";
 
 const CALL_LABELS: &[&str] = &["operation", "namespace", "service_name"];
 const LATENCY_BUCKETS_SECONDS: &[f64] =
     &[0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0];
 
-/// Every metric of the gateway.
+/// The metrics of the gateway.
 #[derive(Clone)]
 pub struct Metrics {
     requests: IntCounterVec,
@@ -34,7 +34,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Makes the metrics and registers them.
+    /// Registers the metrics.
     ///
     /// # Errors
     /// A metric of one of these names is registered already.
@@ -44,29 +44,38 @@ impl Metrics {
             registry.register(Box::new(counter.clone()))?;
             Ok::<_, prometheus::Error>(counter)
         };
-        let latency = HistogramOpts::new("service_latency", "Seconds from a call to its answer")
-            .buckets(LATENCY_BUCKETS_SECONDS.to_vec());
+        let latency =
+            HistogramOpts::new("service_latency", "Seconds from the arrival of a call to its response")
+                .buckets(LATENCY_BUCKETS_SECONDS.to_vec());
         let latency = HistogramVec::new(latency, CALL_LABELS)?;
         registry.register(Box::new(latency.clone()))?;
-        let pending = Opts::new("service_pending_requests", "Calls that are being answered");
+        let pending = Opts::new("service_pending_requests", "Calls in progress");
         let pending = IntGaugeVec::new(pending, CALL_LABELS)?;
         registry.register(Box::new(pending.clone()))?;
         Ok(Self {
-            requests: counter("service_requests", "Calls", &[])?,
+            requests: counter("service_requests", "Calls that have arrived", &[])?,
             latency,
             pending,
-            errors: counter("service_errors", "Calls that failed through no fault of the caller", &[])?,
-            error_types: counter("service_error_with_type", "Calls that failed, by code", &["error_type"])?,
+            errors: counter(
+                "service_errors",
+                "Calls that failed because of the server, not of the caller",
+                &[],
+            )?,
+            error_types: counter(
+                "service_error_with_type",
+                "Calls that failed, by gRPC code",
+                &["error_type"],
+            )?,
             exhausted: counter(
                 "service_errors_resource_exhausted",
-                "Calls that were turned away, by cause",
+                "Calls that were refused because a limit was reached, by cause and scope",
                 &["resource_exhausted_cause", "resource_exhausted_scope"],
             )?,
-            panics: counter("service_panics", "Calls that ended in a panic", &[])?,
+            panics: counter("service_panics", "Calls whose handler panicked", &[])?,
         })
     }
 
-    /// A call that was refused before its request could be read.
+    /// Counts a call that was refused before its request was read.
     pub(crate) fn count_unread(&self, status: &Status) {
         self.requests.with_label_values(&[UNKNOWN, UNKNOWN, SERVICE]).inc();
         self.count_error(UNKNOWN, UNKNOWN, status);
@@ -117,26 +126,26 @@ impl NamespaceMetrics {
         Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; Rpc::COUNT] }
     }
 
-    /// A call began.
+    /// Counts the start of a call.
     pub(crate) fn began(&self, rpc: Rpc) {
         let handles = self.handles(rpc);
         handles.requests.inc();
         handles.pending.inc();
     }
 
-    /// A call is over, answered or given up.
+    /// Counts the end of a call, answered or abandoned.
     pub(crate) fn ended(&self, rpc: Rpc, took: Duration) {
         let handles = self.handles(rpc);
         handles.pending.dec();
         handles.latency.observe(took.as_secs_f64());
     }
 
-    /// A call failed.
+    /// Counts a failed call.
     pub(crate) fn failed(&self, rpc: Rpc, status: &Status) {
         self.metrics.count_error(rpc.name(), &self.label, status);
     }
 
-    /// A call ended in a panic.
+    /// Counts a panic in a handler.
     pub(crate) fn panicked(&self, rpc: Rpc) {
         self.metrics.panics.with_label_values(&[rpc.name(), &self.label, SERVICE]).inc();
     }

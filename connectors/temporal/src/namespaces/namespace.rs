@@ -1,4 +1,6 @@
-//! Namespaces: a durable registry, held in memory so that looking one up takes no lock.
+//! The registry of namespaces: durable in a map of rows, and in memory as an immutable index, so that a lookup takes no lock.
+//!
+//! One node changes namespaces at a time; every node learns the rows that others write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
 use crate::namespaces::rate_limit::RateLimit;
 use crate::namespaces::search_attributes;
 
-/// The namespace that is there from the first start.
+/// The namespace that exists from the first start.
 pub const DEFAULT: &str = "default";
 
 const KEY_PREFIX: &[u8] = b"namespace/";
@@ -27,28 +29,28 @@ pub(crate) const DELETION_PREFIX: &[u8] = b"deleted-namespace/";
 /// A row of the durable map: key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// Where the registry is kept: a small durable map of bytes.
+/// The durable map that the registry is stored in.
 pub trait Control: Send + Sync {
-    /// Puts a row; it is durable when this returns.
+    /// Writes a row. It is durable when this returns.
     ///
     /// # Errors
-    /// What went wrong, in words; the row may or may not be there.
+    /// The cause as text; the row may or may not be written.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
 
     /// Every row.
     ///
     /// # Errors
-    /// What went wrong, in words.
+    /// The cause as text.
     fn scan(&self) -> Result<Vec<Row>, String>;
 }
 
-/// What is kept of a namespace.
+/// The row of a namespace.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct NamespaceRecord {
-    /// A UUID; never changes.
+    /// A UUID, which never changes.
     #[prost(string, tag = "1")]
     pub id: String,
-    /// Unique; changes only when it is deleted.
+    /// The unique name, which changes only with the deletion.
     #[prost(string, tag = "2")]
     pub name: String,
     #[prost(string, tag = "3")]
@@ -57,40 +59,40 @@ pub(crate) struct NamespaceRecord {
     pub owner_email: String,
     #[prost(btree_map = "string, string", tag = "5")]
     pub data: BTreeMap<String, String>,
-    /// How long a run stays readable after its close, in ms.
+    /// How long a closed run stays readable, in ms.
     #[prost(int64, tag = "6")]
     pub retention_ms: i64,
-    /// The types of the search attributes that were registered, by their names.
+    /// The types of the registered search attributes, by name.
     #[prost(btree_map = "string, int32", tag = "7")]
     pub search_attributes: BTreeMap<String, i32>,
 }
 
-/// What is kept of the deletion of a namespace, in a row of its own: a node that has not heard of it yet may write the record once
-/// more, and must not bring it back so.
+/// The row of a deletion. It is apart from the record, because a node that does not know the deletion yet may write the record again,
+/// which must not undo the deletion.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct NamespaceDeletion {
-    /// What it is called since then.
+    /// The name since the deletion.
     #[prost(string, tag = "1")]
     pub name: String,
 }
 
-/// A namespace as calls see it.
+/// A namespace with its limits and metrics.
 pub(crate) struct Namespace {
     pub record: NamespaceRecord,
-    /// It has another name since then; its runs go, and nothing comes.
+    /// It was deleted and renamed: it takes no calls, and its runs are being deleted.
     pub is_deleted: bool,
     pub usage: Arc<Usage>,
-    /// As in the record.
+    /// The name in the record.
     name: Arc<str>,
 }
 
-/// What outlives changes of the record.
+/// State that survives changes of the record.
 pub(crate) struct Usage {
     pub metrics: Arc<NamespaceMetrics>,
     pub rate_limit: RateLimit,
 }
 
-/// Every namespace, also those that were deleted: their names and UUIDs stay known.
+/// All namespaces. Deleted ones stay known by name and UUID.
 pub struct Namespaces {
     known: ArcSwap<NamespaceIndex>,
     nameless: Arc<Namespace>,
@@ -105,17 +107,17 @@ pub struct Namespaces {
 struct NamespaceIndex {
     by_name: BTreeMap<String, Arc<Namespace>>,
     by_id: BTreeMap<String, Arc<Namespace>>,
-    /// The names of those that were deleted, by their UUIDs.
+    /// The names of deleted namespaces, by UUID.
     names_of_deleted: BTreeMap<String, String>,
-    /// The UUIDs of those that were deleted.
+    /// The UUIDs of deleted namespaces.
     deleted: Arc<[String]>,
 }
 
 impl Namespaces {
-    /// Reads the registry; makes the default namespace where it is not there yet.
+    /// Reads the registry, and creates the default namespace if it does not exist.
     ///
     /// # Errors
-    /// What went wrong with the durable map, in words.
+    /// The error of the durable map, as text.
     pub fn open(control: Arc<dyn Control>, limits: &Limits, metrics: &Metrics) -> Result<Self, String> {
         let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
         let usage = Arc::new(Usage { metrics: unknown, rate_limit: RateLimit::new(0, 0) });
@@ -158,7 +160,7 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// Takes a row in that another node may have written. Blocks while this node changes one.
+    /// Applies a row that another node may have written. Blocks while this node changes a namespace.
     pub fn learn(&self, key: &[u8], value: &[u8]) {
         if is_of_a_namespace(key) {
             let _alone = self.change.blocking_lock();
@@ -175,7 +177,7 @@ impl Namespaces {
             None => NamespaceRecord::decode(value).map(|record| self.learn_record(record)),
         };
         if let Err(error) = learned {
-            tracing::warn!(%error, "the row of a namespace cannot be read");
+            tracing::warn!(%error, "namespace row unreadable");
         }
     }
 
@@ -198,29 +200,29 @@ impl Namespaces {
         self.known.load().by_id.get(id).map(|namespace| Arc::clone(&namespace.name))
     }
 
-    /// The UUID of the namespace of this name, and how long its runs stay readable after their close, in ms.
+    /// The UUID of the namespace of this name, and its retention in ms.
     pub fn known(&self, name: &str) -> Option<(String, i64)> {
         let known = self.known.load();
         let record = &known.by_name.get(name).filter(|namespace| !namespace.is_deleted)?.record;
         Some((record.id.clone(), record.retention_ms))
     }
 
-    /// The UUIDs of namespaces that were deleted.
+    /// The UUIDs of deleted namespaces.
     pub fn deleted(&self) -> Arc<[String]> {
         self.known.load().deleted.clone()
     }
 
-    /// Search attributes that fit those of the namespace of this name, with their types.
+    /// Search attributes checked against the namespace of this name, with their types.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// What is wrong with them, as text.
     pub fn typed(&self, name: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
         let known = self.known.load();
         let namespace = known.by_name.get(name).ok_or_else(|| format!("Namespace {name} is not found."))?;
         search_attributes::typed(&namespace.record, search_attributes)
     }
 
-    /// The namespace of this name, which is there to be used.
+    /// The namespace of this name, unless it is deleted.
     pub(crate) fn find(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
         match self.find_any(name, id_bytes_max)? {
             namespace if namespace.is_deleted => Err(namespace_deleted(&namespace.record.name)),
@@ -228,7 +230,7 @@ impl Namespaces {
         }
     }
 
-    /// The namespace of this name, also one that was deleted.
+    /// The namespace of this name, deleted or not.
     pub(crate) fn find_any(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
         if name.is_empty() {
             return Err(invalid("Namespace not set on request."));
@@ -239,17 +241,17 @@ impl Namespaces {
         self.known.load().by_name.get(name).cloned().ok_or_else(|| namespace_not_found(name))
     }
 
-    /// The namespace with this UUID, also one that was deleted.
+    /// The namespace with this UUID, deleted or not.
     pub(crate) fn find_id(&self, id: &str) -> Result<Arc<Namespace>, Status> {
         self.known.load().by_id.get(id).cloned().ok_or_else(|| namespace_not_found(id))
     }
 
-    /// What calls without a namespace are counted under.
+    /// The stand-in for calls without a namespace.
     pub(crate) fn nameless(&self) -> &Arc<Namespace> {
         &self.nameless
     }
 
-    /// Namespaces after this name in the order of their names, at most `count`, and whether there are more.
+    /// At most `count` namespaces after this name, by name, and whether there are more.
     pub(crate) fn after(&self, name: &str, count: usize) -> (Vec<Arc<Namespace>>, bool) {
         use std::ops::Bound::{Excluded, Unbounded};
         let known = self.known.load();
@@ -259,7 +261,7 @@ impl Namespaces {
         (page, rest.next().is_some())
     }
 
-    /// To be the one that changes something, in the knowledge of all that was changed, by whatever node.
+    /// Takes the lock of changes, and reads the rows that other nodes wrote.
     async fn alone(&self) -> Result<MutexGuard<'_, ()>, Status> {
         let alone = self.change.lock().await;
         let control = self.control.clone();
@@ -267,14 +269,14 @@ impl Namespaces {
         match rows.map_err(|_panicked| Status::internal("internal error"))? {
             Ok(rows) => rows.iter().for_each(|(key, value)| self.take_in(key, value)),
             Err(error) => {
-                tracing::warn!(%error, "the namespaces cannot be read");
+                tracing::warn!(%error, "namespaces unreadable");
                 return Err(Status::unavailable("the namespaces cannot be read, try again"));
             }
         }
         Ok(alone)
     }
 
-    /// Adds a namespace; durable when this returns.
+    /// Adds a namespace. It is durable when this returns.
     pub(crate) async fn add(&self, record: NamespaceRecord) -> Result<(), Status> {
         let _alone = self.alone().await?;
         let known = self.known.load_full();
@@ -289,7 +291,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Changes a namespace; durable when this returns.
+    /// Changes a namespace. The change is durable when this returns.
     pub(crate) async fn update(
         &self,
         name: &str,
@@ -320,7 +322,7 @@ impl Namespaces {
         self.keep(record).await
     }
 
-    /// Deletes a namespace, which gets another name: what that is. Durable when this returns.
+    /// Deletes a namespace; returns its new name. The deletion is durable when this returns.
     pub(crate) async fn delete(&self, id: &str) -> Result<String, Status> {
         let _alone = self.alone().await?;
         let namespace = self.find_id(id)?;
@@ -335,7 +337,7 @@ impl Namespaces {
         Ok(name)
     }
 
-    /// As many characters of its UUID are in the name as it takes to be the only one.
+    /// The new name has as many characters of the UUID as make it unique.
     fn name_of_deleted(&self, record: &NamespaceRecord) -> String {
         let known = self.known.load();
         let names = (5..=record.id.len()).filter_map(|bytes| record.id.get(..bytes));
@@ -354,14 +356,14 @@ impl Namespaces {
         match tokio::task::spawn_blocking(move || control.put(&key, &row)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                tracing::error!(%error, namespace, "a namespace could not be kept");
+                tracing::error!(%error, namespace, "namespace not written");
                 Err(Status::unavailable("the namespace could not be kept, try again"))
             }
             Err(_panicked) => Err(Status::internal("internal error")),
         }
     }
 
-    /// Puts a record into memory. Only one change is made at a time.
+    /// Adds a record to the index. The caller holds the lock of changes.
     fn insert(&self, mut record: NamespaceRecord) -> Arc<Namespace> {
         let mut known = NamespaceIndex::clone(&self.known.load());
         let new_name = known.names_of_deleted.get(&record.id);
@@ -385,7 +387,7 @@ impl Namespaces {
         namespace
     }
 
-    /// Puts a deletion into memory. Only one change is made at a time.
+    /// Adds a deletion to the index. The caller holds the lock of changes.
     fn insert_deletion(&self, id: &str, deletion: NamespaceDeletion) {
         let mut known = NamespaceIndex::clone(&self.known.load());
         known.names_of_deleted.insert(id.to_owned(), deletion.name);
@@ -409,7 +411,7 @@ impl Namespaces {
     }
 }
 
-/// Whether a namespace may be called so. Those that are there already are not asked.
+/// Checks the name of a new namespace. Existing names are not checked.
 pub(crate) fn check_new_name(name: &str) -> Result<(), Status> {
     match name.chars().find(|letter| is_hidden(*letter)) {
         None => Ok(()),
@@ -420,7 +422,7 @@ pub(crate) fn check_new_name(name: &str) -> Result<(), Status> {
     }
 }
 
-/// Others keep their rows in the same map.
+/// True of a key of the registry; the map has rows of others.
 fn is_of_a_namespace(key: &[u8]) -> bool {
     key.starts_with(KEY_PREFIX) || deleted_id(key).is_some()
 }
@@ -429,7 +431,7 @@ pub(crate) fn key(record: &NamespaceRecord) -> Vec<u8> {
     [KEY_PREFIX, record.id.as_bytes()].concat()
 }
 
-/// The UUID of the namespace whose deletion stands under a key.
+/// The UUID in the key of a deletion.
 fn deleted_id(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.strip_prefix(DELETION_PREFIX)?).ok()
 }

@@ -1,4 +1,4 @@
-//! How much a namespace may ask for: calls per second, and long polls at once. Both are off by default.
+//! The limits of one namespace: calls per second, and long polls in progress. Both are off by default.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tonic::Status;
 use crate::codec::status;
 use crate::rpc::Rpc;
 
-/// What one namespace may ask for.
+/// The limits of one namespace.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     polls: Option<Vec<Arc<Budget>>>,
@@ -39,7 +39,7 @@ impl RateLimit {
         }
     }
 
-    /// A place for a long poll; none where there is no limit.
+    /// A share for a long poll; none if there is no limit.
     pub(crate) fn take_poll(&self, rpc: Rpc) -> Result<Option<Share>, Status> {
         let Some(gates) = &self.polls else { return Ok(None) };
         let place = gates[rpc as usize].take(1);
@@ -50,12 +50,12 @@ impl RateLimit {
     }
 }
 
-/// A rate, with a burst of one second.
+/// A rate with a burst of one second.
 #[derive(Debug)]
 struct Rate {
     began: Instant,
     gap_ns: u64,
-    /// When the next call would be due if calls came evenly, in ns since the beginning.
+    /// When the next call would be due if calls were evenly spaced, in ns since `began`.
     next_ns: AtomicU64,
 }
 

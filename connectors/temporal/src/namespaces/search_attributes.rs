@@ -1,6 +1,6 @@
-//! Search attributes: which there are in a namespace, of which types, and which values fit them.
+//! The search attributes of a namespace: names, types, and the check of values.
 //!
-//! What the server sets itself nobody else may set; what is predefined is there in every namespace; the rest is registered.
+//! System attributes are set by the server only. Predefined ones exist in every namespace. Custom ones are registered.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::codec::proto_map::entries;
 use crate::codec::proto_time;
 use crate::namespaces::namespace::NamespaceRecord;
 
-/// Attributes that only the server sets.
+/// System attributes, which only the server sets.
 const SYSTEM: &[(&str, Type)] = &[
     ("WorkflowId", Type::Keyword),
     ("RunId", Type::Keyword),
@@ -36,7 +36,7 @@ const SYSTEM: &[(&str, Type)] = &[
     ("RootWorkflowId", Type::Keyword),
     ("RootRunId", Type::Keyword),
 ];
-/// Attributes that SDKs and features know, and that anybody may set.
+/// Predefined attributes, which anybody may set.
 const PREDEFINED: &[(&str, Type)] = &[
     ("TemporalChangeVersion", Type::KeywordList),
     ("BinaryChecksums", Type::KeywordList),
@@ -52,29 +52,29 @@ const PREDEFINED: &[(&str, Type)] = &[
     ("TemporalScheduledStartTime", Type::Datetime),
     ("TemporalSchedulePaused", Type::Bool),
 ];
-/// Names that no attribute may have, besides those that are there.
+/// Further names that cannot be registered.
 const RESERVED: &[&str] = &["NamespaceId", "Memo", "MemoEncoding", "VisibilityTaskKey"];
 const RESERVED_PREFIX: &str = "Temporal";
 
-/// Attributes of one type in one namespace.
+/// Custom attributes of one type in one namespace.
 pub(crate) const OF_A_TYPE_MAX: usize = 100;
 
-/// What is there in every namespace.
+/// The system and predefined attributes.
 pub(crate) fn everywhere() -> impl Iterator<Item = (String, i32)> {
     SYSTEM.iter().chain(PREDEFINED).map(|(name, r#type)| ((*name).to_owned(), i32::from(*r#type)))
 }
 
-/// True of a name that nobody may register, or take away.
+/// True of a name that cannot be registered.
 pub(crate) fn is_reserved(name: &str) -> bool {
     is_there_always(name) || RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX)
 }
 
-/// True of a name that is there in every namespace.
+/// True of a system or predefined attribute.
 pub(crate) fn is_there_always(name: &str) -> bool {
     SYSTEM.iter().chain(PREDEFINED).any(|(known, _)| *known == name)
 }
 
-/// The name of a type as SDKs and metadata have it.
+/// The name of a type in SDKs and in metadata.
 pub(crate) fn type_name(r#type: Type) -> &'static str {
     match r#type {
         Type::Unspecified => "Unspecified",
@@ -88,7 +88,7 @@ pub(crate) fn type_name(r#type: Type) -> &'static str {
     }
 }
 
-/// An encoded payload: a list of words that the server itself sets.
+/// The encoded payload of a keyword list that the server sets.
 pub(crate) fn keywords(words: &[String]) -> Bytes {
     let said = |key: &str, value: &'static str| Entry { key: key.into(), value: value.into() };
     let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
@@ -96,10 +96,10 @@ pub(crate) fn keywords(words: &[String]) -> Bytes {
     Payload { metadata, data: data.into() }.encode_to_vec().into()
 }
 
-/// An encoded map whose values fit their attributes, with the types in their metadata.
+/// Checks an encoded map of search attributes, and writes the types into the metadata of its values.
 ///
 /// # Errors
-/// What is wrong with it, in words. Of what is no map or too large the map itself: others judge that.
+/// What is wrong with it, as text. A map that is unreadable or too large is returned as it is, because others refuse it.
 pub(crate) fn typed(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, String> {
     fitted(namespace, given).map_err(|(_fault, reason)| reason)
 }
@@ -122,7 +122,7 @@ fn fitted(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, (Fault, S
     Ok(Bytes::copy_from_slice(&typed))
 }
 
-/// Gives the search attributes of commands their types. What does not fit is told with the command's place.
+/// Types the search attributes of commands. A misfit is reported with the index of its command.
 pub(crate) fn of_commands(
     namespace: &NamespaceRecord,
     commands: &mut [Command],
@@ -136,7 +136,8 @@ pub(crate) fn of_commands(
             Some(CommandAttributes::ContinueAsNew(next)) => &mut next.search_attributes,
             _without_attributes => continue,
         };
-        let Some(map) = given else { continue }; // Of what has too many entries the number is told, by the decision itself.
+        let Some(map) = given else { continue };
+        // The decision refuses maps with too many entries, with their number.
         if i64::try_from(entries(map).count()).is_ok_and(|keys| keys > keys_max) {
             continue;
         }
@@ -181,12 +182,12 @@ fn check(name: &str, r#type: Type, payload: &Payload) -> Result<(), String> {
     }
 }
 
-/// The last one counts, as in any map.
+/// The last entry of a key counts, as in every protobuf map.
 fn metadata<'a>(payload: &'a Payload, key: &str) -> Option<&'a Bytes> {
     payload.metadata.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value)
 }
 
-/// A value fits, or a list of it alone, or nothing; a list of words is always a list.
+/// Checks a value: a value of the type, a list of one, or null. A keyword list is always a list.
 fn fits(r#type: Type, value: &Value) -> bool {
     match value {
         Value::Null => true,

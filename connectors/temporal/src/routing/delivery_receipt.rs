@@ -1,7 +1,7 @@
-//! Receipts on their way with an answer: a task has reached its worker when the worker's connection has taken all of it, and goes
-//! back where that does not come to pass.
+//! A task's receipt on its way with the response: accepted when the worker's connection has taken the whole response, and dropped
+//! otherwise, which requeues the task.
 //!
-//! The answer of a poll that another node has brought has one hop more before it: that node says whether it got there.
+//! The response to a forwarded poll has one hop more: the node that forwarded the poll reports whether it arrived.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use parking_lot::Mutex;
 use tonic::body::Body;
 use tonic::codegen::http::Response;
 
-/// Where a handler leaves the receipt of what it answers with, for whoever brings the answer on. Goes along with a request, among
-/// its extensions; clones are the same place.
+/// Where a handler puts the receipt of the task in its response. It travels among the extensions of a request or response; clones
+/// share one slot.
 #[derive(Clone, Default)]
 pub struct ReceiptSlot(Arc<Mutex<Option<Receipt>>>);
 
 impl ReceiptSlot {
-    /// Leaves the receipt.
+    /// Puts the receipt.
     pub(crate) fn put(&self, receipt: Receipt) {
         *self.0.lock() = Some(receipt);
     }
 
-    /// What was left. Whoever drops it gives the task back.
+    /// Takes the receipt. Dropped, it requeues the task.
     pub fn take(&self) -> Option<Receipt> {
         self.0.lock().take()
     }
 }
 
-/// An answer with its receipt, for whoever brings it to its worker.
+/// A response with the receipt among its extensions.
 pub fn with_receipt(mut response: Response<Body>, receipt: Receipt) -> Response<Body> {
     let receipt_slot = ReceiptSlot::default();
     receipt_slot.put(receipt);

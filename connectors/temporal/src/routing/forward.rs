@@ -1,4 +1,7 @@
-//! Calls for what another node owns: they are brought there as they came, and the answer back as it is.
+//! Forwarding: a call for a partition or a task queue of another node is sent there as bytes, and the response comes back as bytes.
+//!
+//! It decides by the routing key of the RPC, waits for an owner while a partition moves, and repeats what may be repeated. It
+//! never decodes a whole request. How a node is reached is the business of [`Peers`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,19 +25,19 @@ use crate::routing::route::{self, Route};
 use crate::rpc::{RoutingKey, Rpc};
 use crate::{Gateway, Later, Limits};
 
-/// How long a call waits for somebody who owns what it is for, before it is told to come again.
+/// How long a call waits for an owner of its partition, before it is refused with UNAVAILABLE. A takeover takes less.
 const OWNER_WITHIN: Duration = Duration::from_secs(3);
-/// How long it waits before it looks again, where nothing has changed.
+/// How long it waits for a change of ownership before it tries again.
 const RETRY_AFTER: Duration = Duration::from_millis(25);
 
-/// How long a request may take to arrive.
+/// How long a request may take to arrive. Requests of clients are bounded before, by `request_within_ms`. Requests of clients are bounded before, by `request_within_ms`.
 const BUFFERED_WITHIN: Duration = Duration::from_secs(60);
-/// How long another node may take to answer a call that waits for nothing, and whose caller names no deadline.
+/// How long another node may take to answer an RPC that is no long poll, if the caller has no deadline.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// The latest deadline of a caller that is of use to it.
+/// The longest deadline of a caller that is honored.
 const PATIENCE_MAX: Duration = Duration::from_secs(3_600);
 
-/// Puts the way to other nodes before the services.
+/// The layer that forwards calls before they reach the services.
 #[derive(Clone)]
 pub(crate) struct ForwardLayer {
     pub gateway: Arc<Gateway>,
@@ -48,7 +51,7 @@ impl<S> Layer<S> for ForwardLayer {
     }
 }
 
-/// The services, behind the way to other nodes.
+/// The services behind the forwarding.
 #[derive(Clone)]
 pub(crate) struct ForwardService<S> {
     inner: S,
@@ -106,7 +109,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     let began = Instant::now();
-    // What another node brings has a place there.
+    // A forwarded call has its share at the node that forwarded it.
     let is_forwarded = request.extensions().get::<Forwarded>().is_some();
     let place = (!is_forwarded).then(|| gateway.forwarded.take(1));
     if let Some(None) = place {
@@ -121,7 +124,7 @@ where
     }
 }
 
-/// A call with all of its body.
+/// A call with its whole body.
 struct BufferedCall {
     head: request::Parts,
     body: Bytes,
@@ -151,7 +154,7 @@ impl BufferedCall {
         let route =
             route::of_request(self.rpc.routing_key(), read, &gateway.namespaces, &gateway.token_signer);
         let Some(route) = route else { return serve_here(&mut inner, self.request()).await };
-        // From the first time that nobody answers: until then the call may wait for what it asks for.
+        // Counted from the first time that no node owns the partition: a long poll may have waited before.
         let mut deadline = None;
         let answered_by = self.began + self.patience(gateway);
         let mut changes = peers.changes();
@@ -164,7 +167,7 @@ impl BufferedCall {
                         return response;
                     }
                 }
-                // Whoever has brought it looks for the owner anew.
+                // The node that forwarded it looks for the owner again.
                 Location::There(_) if is_forwarded => return status::moved().into_http(),
                 Location::There(node) => match self.forward_to(peers, &node, answered_by).await {
                     Ok(response) if !status::is_moved(response.headers()) => return response,
@@ -191,12 +194,12 @@ impl BufferedCall {
                     false => Status::unavailable("no node serves the partition at the moment").into_http(),
                 };
             }
-            // Nobody changes anything for a while where two nodes do not agree yet.
+            // Two nodes may disagree about the owner without a change to wait for.
             let _ = tokio::time::timeout(RETRY_AFTER, changes.changed()).await;
         }
     }
 
-    /// How long another node may take to answer: as long as the caller waits, or else longer than any call takes.
+    /// How long another node may take to answer: the caller's timeout, or else longer than any long poll.
     fn patience(&self, gateway: &Gateway) -> Duration {
         let Limits { poll_wait_ms, history_wait_ms, query_wait_ms, .. } = gateway.limits;
         let longest = Duration::from_millis(poll_wait_ms.max(history_wait_ms).max(query_wait_ms));
@@ -210,7 +213,7 @@ impl BufferedCall {
         by: Instant,
     ) -> Result<Response<Body>, Broken> {
         let mut request = self.copy();
-        // Another one each time: what came of the poll before must not be taken for this one's.
+        // A new id for each attempt: a task claimed for the last attempt must not count for this one.
         let poll_id = self.rpc.routing_key().is_poll().then(random_ids::id);
         if let Some(poll_id) = &poll_id {
             request.headers_mut().insert(POLL_HEADER, poll_id.parse().expect("a UUID is ASCII"));
@@ -223,7 +226,7 @@ impl BufferedCall {
         answered
     }
 
-    /// To each of the others; whoever is gone has nothing that it concerns.
+    /// Sends the call to every other node. A node that is unreachable has nothing that the call concerns.
     fn notify_others(&self, peers: &dyn Peers) {
         for node in peers.others() {
             let told = peers.call(node, self.copy());
@@ -244,7 +247,7 @@ fn location(route: &Route, is_forwarded: bool, gateway: &Gateway, peers: &dyn Pe
     match route {
         Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
         Route::Partition(partition) => peers.owner(*partition),
-        // Whoever has brought it takes this node for the home: the two will agree.
+        // The node that forwarded it takes this one for the matching node, and the two will agree soon.
         Route::MatchingNode(_) if is_forwarded => Location::Here,
         Route::MatchingNode(queue) => peers.home(queue),
     }
@@ -261,7 +264,7 @@ where
     }
 }
 
-/// All of a body, or a little more than a message may have: whoever answers refuses it then.
+/// The whole body, or a little more than the largest message: the service then refuses it.
 async fn buffered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
     let (mut body, mut buffer) = (body, BodyBuffer::default());
     while let Some(frame) = body.frame().await {
@@ -275,19 +278,19 @@ async fn buffered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status>
     Ok(buffer.into_bytes())
 }
 
-/// The services as other nodes reach them. Cheap to clone.
+/// The services for forwarded calls of other nodes. Cheap to clone.
 #[derive(Clone)]
 pub struct Calls(tower::util::BoxCloneService<Request<Body>, Response<Body>, Infallible>);
 
 impl Calls {
-    /// Answers a call that another node brings: it is not brought any further if it has [`Forwarded`] among its extensions.
+    /// Answers a forwarded call. It has [`Forwarded`] among its extensions, so that it is not forwarded once more.
     pub async fn answer(mut self, request: Request<Body>) -> Response<Body> {
         serve_here(&mut self.0, request).await
     }
 }
 
 impl Gateway {
-    /// The services as other nodes reach them.
+    /// The services for forwarded calls of other nodes.
     ///
     /// # Errors
     /// [`crate::Error`]: the descriptor.

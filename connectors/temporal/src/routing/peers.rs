@@ -1,4 +1,4 @@
-//! The other nodes, as the gateway reaches them.
+//! What the gateway needs from a cluster: who owns what, and how a call gets to another node.
 
 use std::sync::Arc;
 
@@ -10,53 +10,53 @@ use tonic::codegen::http::{Request, Response};
 
 use crate::Later;
 
-/// Who answers for something.
+/// Where a partition or task queue is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// This node.
+    /// On this node.
     Here,
-    /// The node of this name.
+    /// On the node of this name.
     There(Arc<str>),
-    /// Nobody at the moment.
+    /// On no node at the moment.
     Nowhere,
 }
 
-/// Why another node has not answered.
+/// Why another node did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The call has not reached it.
+    /// The call was not sent.
     Unsent,
-    /// It may have reached it.
+    /// The call was sent, and may have taken effect.
     Unanswered,
 }
 
-/// The other nodes.
+/// The cluster. Implemented by `everlog-cluster`, and by tests.
 pub trait Peers: Send + Sync {
-    /// Who owns a partition.
+    /// The node that owns a partition.
     fn owner(&self, partition: u32) -> Location;
 
-    /// Who brings the polls and the tasks of a queue together; never nobody.
+    /// The matching node of a task queue, where its polls and tasks meet. It is never [`Location::Nowhere`].
     fn home(&self, queue: &QueueKey) -> Location;
 
-    /// True where there is no other node and this one serves everything: every place is [`Location::Here`].
+    /// True if there is no other node: every location is [`Location::Here`].
     fn is_alone(&self) -> bool;
 
     /// All other nodes, by name.
     fn others(&self) -> Vec<Arc<str>>;
 
-    /// Changes whenever one of these may answer otherwise.
+    /// Changes whenever a location may have changed.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// A poll that was brought to a node has got nothing that is known of: whatever it has claimed there goes back.
+    /// No response to a forwarded poll has arrived: a task that the poll claimed there is requeued.
     fn poll_lost(&self, node: &str, poll_id: String);
 
-    /// Brings a call to a node; completes with the beginning of its answer.
+    /// Sends a call to a node; completes with the head of its response.
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>>;
 }
 
-/// The id of a poll that is brought to another node: by it whoever brings the poll says that it has got nothing.
+/// The header with the id of a forwarded poll. [`Peers::poll_lost`] names it.
 pub const POLL_HEADER: &str = "everlog-poll";
 
-/// Marks a call that another node has brought: it is brought no further.
+/// Marks a forwarded call among its extensions: it is not forwarded once more.
 #[derive(Clone, Copy, Debug)]
 pub struct Forwarded;

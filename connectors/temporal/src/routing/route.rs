@@ -1,4 +1,6 @@
-//! Which node a call is for, as far as its request says: the few fields of it that matter, read without the rest.
+//! Where a call is answered: the routing key of its RPC says which fields of the request are read, and they are read alone.
+//!
+//! Nothing is checked here. A request that cannot be read has no route, and the handler of this node refuses it.
 
 use bytes::Bytes;
 use everlog_partition::{Address, QueueKey};
@@ -12,18 +14,18 @@ use crate::tasks::token::{Purpose, TaskToken, TokenSigner};
 /// Bytes before a gRPC message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// Where a call belongs.
+/// The node that answers a call, by what it owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// To the owner of a Workflow Id.
+    /// The owner of the partition of a Workflow Id.
     Owner(Address),
-    /// To the owner of a partition.
+    /// The owner of a partition.
     Partition(u32),
-    /// To the home of a queue.
+    /// The matching node of a task queue.
     MatchingNode(QueueKey),
 }
 
-/// Whose owner changes namespaces, one change after the other: two nodes would overwrite what each other has told the world of.
+/// The partition whose owner changes namespaces, one after another. Two nodes would overwrite changes of each other.
 const REGISTRY_PARTITION: u32 = 0;
 
 /// Field 1: the namespace by name; field 2: the Workflow Id.
@@ -65,7 +67,7 @@ struct Update {
     execution: Option<Execution>,
 }
 
-/// Field 1: the namespace by name; field 2: operations, of which one is a start. Read as one, they are merged.
+/// Field 1: the namespace by name; field 2: the operations. Read as a singular field they are merged into one.
 #[derive(Clone, PartialEq, Message)]
 struct ByOperations {
     #[prost(string, tag = "1")]
@@ -97,7 +99,7 @@ struct ByQueue {
     queue: Option<Queue>,
 }
 
-/// Fields 1 and 2 as above; 3 and 7: the kinds of tasks that are asked about, of which the latter go before.
+/// Fields 1 and 2 as above; 3 and 7: the types of the task queue. Field 7 counts in the enhanced mode (5).
 #[derive(Clone, PartialEq, Message)]
 struct ByDescribedQueue {
     #[prost(string, tag = "1")]
@@ -120,7 +122,7 @@ struct Queue {
     normal_name: String,
 }
 
-/// Reads where a request belongs; none where it says nothing that can be understood: whoever answers it says so.
+/// Reads the route of a request; none if it cannot be read, and this node refuses it.
 pub(crate) fn of_request(
     key: RoutingKey,
     (frame, bytes_max): (&Bytes, usize),
@@ -164,7 +166,7 @@ pub(crate) fn of_request(
             let ByDescribedQueue { namespace, queue, kind, mode, kinds } =
                 ByDescribedQueue::decode(message).ok()?;
             let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
-                // Workflow tasks and activity tasks may meet on two nodes: asked about both, the first answers.
+                // The two types may have two matching nodes. Described together, the one of workflow tasks answers.
                 true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
                 false => is_of_activities(kind),
             };
@@ -189,7 +191,7 @@ fn is_of_activities(kind: i32) -> bool {
     kind == i32::from(TaskQueueType::Activity)
 }
 
-/// The message of a call that has one, unpacked.
+/// The message in a gRPC frame, decompressed.
 fn message(frame: &Bytes, bytes_max: usize) -> Option<Bytes> {
     let (prefix, _) = frame.split_first_chunk::<PREFIX_BYTES>()?;
     let [is_packed, length @ ..] = *prefix;
@@ -205,7 +207,7 @@ fn message(frame: &Bytes, bytes_max: usize) -> Option<Bytes> {
     }
 }
 
-/// A packed message; none where it is larger than any may be, which whoever answers says.
+/// A compressed message; none if it is larger than the limit, and the handler refuses it.
 fn unpacked(message: &Bytes, bytes_max: usize) -> Option<Bytes> {
     use std::io::Read;
     let mut whole = Vec::new();

@@ -1,5 +1,7 @@
-//! What surrounds every call from outside: its request is there in time or refused, and what it holds, request and answer, is bounded
-//! by bytes, on each connection and in all, from the first byte to the last.
+//! The bounds of every call from outside: its request arrives in time or is refused, and its request and response hold a bounded
+//! number of bytes, of each connection and of all, from the first byte to the last.
+//!
+//! Calls of other nodes do not pass here: their node has bounded them.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -29,26 +31,26 @@ use crate::{Gateway, Later, Limits};
 
 /// The services whose calls have one request and one answer.
 const UNARY: &str = "/temporal.api.";
-/// Bytes that a call of another service may send: reflection, the health of the server.
+/// Bytes that a call of another service (reflection, health) may send. Their requests have a name or two.
 const STREAM_BYTES_MAX: usize = 64 << 10;
-/// Calls of other services at once.
+/// Calls of other services in progress. Health watches last as long as their client.
 const STREAMS_MAX: usize = 1_000;
-/// What an answer takes beside its bytes.
+/// The share of a response beside its bytes: its head and trailers.
 const ANSWER_BYTES: usize = 256;
-/// How long after its deadline an answer is still of use: clocks and wires.
+/// How long after its deadline a response is still kept, because clocks differ and the network takes time.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What all calls together may hold.
+/// The budgets that all calls share.
 pub(crate) struct CallBudgets {
     /// Bytes of requests.
     pub requests: Arc<Budget>,
-    /// Bytes of answers that were not taken yet.
+    /// Bytes of responses that clients have not received yet.
     pub answers: Arc<Budget>,
-    /// Calls of other services, which may last for as long as their client likes.
+    /// Calls of other services, which last as long as their client wants.
     pub streaming: Arc<Budget>,
-    /// Requests that have not arrived at once.
+    /// Requests that arrive in more than one piece, and are waited for.
     pub arriving: Arc<Budget>,
-    /// Answers that are being compressed.
+    /// Responses that are being compressed.
     pub packing: Arc<Budget>,
 }
 
@@ -115,7 +117,7 @@ where
     }
 }
 
-/// One call's bounds.
+/// One call within its bounds.
 struct BoundedCall<'a> {
     gateway: &'a Gateway,
     peer: Peer,
@@ -149,7 +151,7 @@ impl BoundedCall<'_> {
         self.outward(response, late.map_or(until, |late| late.min(until)), takes_gzip).await
     }
 
-    /// All of a body, or a little more than a message may have: whoever answers refuses it then.
+    /// The whole body, or a little more than the largest message: the service then refuses it.
     async fn received(
         &self,
         headers: &HeaderMap,
@@ -187,7 +189,7 @@ impl BoundedCall<'_> {
         Ok(ReceivedRequest { body: buffer.into_bytes(), shares })
     }
 
-    /// The answer as it leaves, or the refusal of one for which there is no room.
+    /// The response as it is sent, or its refusal where a budget is exhausted.
     async fn outward(
         self,
         response: Response<Body>,
@@ -226,13 +228,13 @@ impl BoundedCall<'_> {
     }
 }
 
-/// A request that has come.
+/// A request that has arrived, with its shares.
 struct ReceivedRequest {
     body: Bytes,
     shares: BudgetShares,
 }
 
-/// What something takes of the budget of its connection, and of that of all.
+/// Shares of the budget of a connection and of the budget of all connections.
 pub(crate) struct BudgetShares {
     connection: Share,
     all: Share,
@@ -244,7 +246,7 @@ impl BudgetShares {
         Self { connection: none(connection), all: none(all) }
     }
 
-    /// Takes more.
+    /// Makes both shares larger, or refuses the call.
     pub(crate) fn grow(&mut self, by: usize, what: &str) -> Result<(), Status> {
         let full = |where_: &str, budget: &Budget| {
             let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
@@ -261,14 +263,14 @@ impl BudgetShares {
     }
 }
 
-/// What a request takes in memory once it is decoded, beside its bytes.
+/// The memory that a decoded request takes beside its bytes.
 fn structure_bytes(path: &str, body: &[u8]) -> usize {
     let method = path.rsplit('/').next().unwrap_or_default();
     body.get(compression::PREFIX_BYTES..)
         .map_or(0, |message| codec::structure_bytes(&format!("{method}Request"), message))
 }
 
-/// What a future says now; none where it would wait.
+/// The output of a future that is ready; none if it would wait.
 async fn at_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {

@@ -1,4 +1,6 @@
-//! A call from its arrival to its answer: namespace, deadline, admission, metrics, panics.
+//! A call from its admission to its response: namespace, deadline, limits, metrics, panics.
+//!
+//! Handlers reach the partitions through it. It does not read bodies and does not forward.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,27 +31,27 @@ use crate::server::request_scope::{RequestScope, Scope};
 use crate::tasks::response::ResponseContext;
 use crate::tasks::token::{Subject, TaskToken, unreadable};
 
-/// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
+/// An admitted call. Handlers take the namespace from it, never from the name in a request.
 pub(crate) struct Call<'a> {
     pub gateway: &'a Gateway,
     pub namespace: Arc<Namespace>,
-    /// When the caller gives up.
+    /// The caller's deadline.
     pub deadline: Option<Instant>,
-    /// The caller goes on by itself to the run that follows a closed one.
+    /// The caller follows to the next run by itself.
     pub follows_next_run: bool,
     rpc: Rpc,
     began: Instant,
     token: Option<TaskToken>,
     receipt_slot: Option<ReceiptSlot>,
-    /// By what a poll is known to the node that has brought it.
+    /// The id of a forwarded poll, given by the node that forwarded it.
     forwarded_poll_id: Option<String>,
     peer: Option<Peer>,
-    /// Held until the answer is made.
+    /// Held until the response is made.
     history_permit: OnceLock<HistoryPermit>,
     _shares: AdmissionShares,
 }
 
-/// A place among those that read histories: of the connection, and of all. Goes along with an answer, among its extensions.
+/// Permits to read history: of the connection, and of the gateway. It travels among the extensions of the response.
 #[derive(Clone)]
 pub(crate) struct HistoryPermit {
     _shares: Arc<[Option<OwnedSemaphorePermit>; 2]>,
@@ -61,7 +63,7 @@ fn forwarded_poll_id<R>(request: &Request<R>) -> Option<String> {
 }
 
 impl<'a> Call<'a> {
-    /// Lets a call in, or refuses it.
+    /// Admits a call, or refuses it.
     pub(crate) fn open<R: RequestScope>(gateway: &'a Gateway, request: &Request<R>) -> Result<Self, Status> {
         let (rpc, began) = (R::RPC, Instant::now());
         let resolved = client_version::check(request.metadata())
@@ -94,12 +96,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// What the call is known by as a poll.
+    /// The id of the poll.
     pub(crate) fn poll_id(&self) -> String {
         self.forwarded_poll_id.clone().unwrap_or_else(random_ids::id)
     }
 
-    /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
+    /// Runs the handler. A panic in it fails this call only.
     pub(crate) async fn answer<T: Message>(
         &self,
         handler: impl Future<Output = Result<T, Status>>,
@@ -127,25 +129,25 @@ impl<'a> Call<'a> {
     }
 
     fn panicked(&self) -> Status {
-        tracing::error!(operation = self.rpc.name(), "a call ended in a panic");
+        tracing::error!(operation = self.rpc.name(), "handler panicked");
         self.namespace.usage.metrics.panicked(self.rpc);
         Status::internal("internal error")
     }
 
-    /// How long until the caller gives up; none where it does not.
+    /// The time until the caller's deadline; none if it has none.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// How long a call may wait that answers "nothing yet" well before the caller's deadline.
+    /// How long a long poll may wait: its empty response has to arrive before the caller's deadline.
     pub(crate) fn patience(&self, longest_ms: u64) -> Duration {
         let longest = Duration::from_millis(longest_ms);
         let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
         self.remaining().map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
     }
 
-    /// The answer that the handler gives now is a task: its receipt is accepted once the answer has been brought on. Nothing may
-    /// come between this and the answer.
+    /// The handler is about to respond with a task. Its receipt is accepted once the response has been handed over. No await may come
+    /// between this and the response.
     pub(crate) fn hands_out(&self, receipt: Option<Receipt>) {
         match (receipt, &self.receipt_slot) {
             (Some(receipt), Some(receipt_slot)) => receipt_slot.put(receipt),
@@ -154,14 +156,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Waits for a place among those that read histories, and keeps it until the answer is made: many large pages at once would keep
-    /// small calls waiting.
+    /// Waits for the permits to read history, and keeps them until the response is made. They bound the large pages that are made at
+    /// once, because these delay small calls.
     pub(crate) async fn acquire_history_permit(&self) {
         if self.history_permit.get().is_some() {
             return;
         }
         let place = async |places: Option<&Arc<Semaphore>>| match places {
-            // Nobody closes them.
+            // The semaphores are never closed.
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),
             None => None,
         };
@@ -170,12 +172,12 @@ impl<'a> Call<'a> {
         drop(self.history_permit.set(HistoryPermit { _shares: Arc::new([own, of_all]) }));
     }
 
-    /// What a worker is told with.
+    /// What a response with a task is made with.
     pub(crate) fn response_context(&self) -> ResponseContext<'_> {
         ResponseContext { token_signer: &self.gateway.token_signer, namespace: &self.namespace }
     }
 
-    /// The limits that the request is held against.
+    /// The limits that the request is checked against.
     pub(crate) fn checks(&self) -> Checks<'_> {
         self.gateway.checks()
     }
@@ -189,7 +191,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An order for the run that the request names.
+    /// A request record for the run that the request names.
     pub(crate) fn input(&self, execution: WorkflowExecution, order: request::Request) -> RequestRecord {
         RequestRecord {
             namespace_id: self.namespace.record.id.clone(),
@@ -200,7 +202,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Journals an order; what the engine refuses becomes a status.
+    /// Sends a request to its partition; a rejection by the engine becomes a status.
     pub(crate) async fn order(&self, input: RequestRecord) -> Result<Reply, Status> {
         match self.gateway.router.order(input).await {
             Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
@@ -209,7 +211,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The run of the request's task token, and the task.
+    /// The run and the task of the request's task token.
     pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
         let token = self.token.clone().ok_or_else(unreadable)?;
         let subject = token.subject.ok_or_else(unreadable)?;
@@ -230,7 +232,7 @@ fn refused(namespace: &Namespace, rpc: Rpc, status: &Status, began: Instant) {
     metrics.ended(rpc, began.elapsed());
 }
 
-/// A place among all calls, and one among the long polls of the namespace where these are counted.
+/// The share of the budget of calls or polls, and that of the polls of the namespace where these are limited.
 type AdmissionShares = (Share, Option<Share>);
 
 fn admit(

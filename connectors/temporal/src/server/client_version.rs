@@ -1,4 +1,4 @@
-//! Clients that say who they are and what they can do: a release of a known client that this API has left behind is told so.
+//! The client headers: unsupported versions of known SDKs are refused, and supported features are read.
 
 use everlog_temporal_api::errordetails::ClientVersionNotSupportedFailure;
 use tonic::metadata::MetadataMap;
@@ -9,7 +9,7 @@ use crate::codec::status::{detailed, invalid};
 const NAME_HEADER: &str = "client-name";
 const VERSION_HEADER: &str = "client-version";
 const FEATURES_HEADER: &str = "supported-features";
-/// What a client supports that goes on by itself to the run that its close event names.
+/// The feature of a client that follows the run id in a close event by itself.
 const FOLLOWS_NEXT_RUN: &str = "follows-next-run-id";
 
 /// Known clients, each with the first major version that is not supported.
@@ -27,12 +27,12 @@ pub(crate) const KNOWN: &[(&str, u64)] = &[
     ("temporal-ui", 3),
 ];
 
-/// The versions of a client that are supported, in words.
+/// The supported versions of a client, as text.
 pub(crate) fn supported(major_below: u64) -> String {
     format!("<{major_below}.0.0")
 }
 
-/// Lets a call in unless it comes from a version of a known client that is not supported.
+/// Refuses a call of an unsupported version of a known client.
 pub(crate) fn check(metadata: &MetadataMap) -> Result<(), Status> {
     let text =
         |name| metadata.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -59,13 +59,13 @@ pub(crate) fn check(metadata: &MetadataMap) -> Result<(), Status> {
     Err(detailed(Code::FailedPrecondition, message, &detail))
 }
 
-/// True of a client that goes on by itself to the run that follows one that failed, timed out or returned.
+/// True if the client follows to the next run after a run that failed, timed out or completed.
 pub(crate) fn follows_next_run(metadata: &MetadataMap) -> bool {
     let features = metadata.get(FEATURES_HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
     features.split(',').any(|feature| feature == FOLLOWS_NEXT_RUN)
 }
 
-/// The first number of a semantic version; none where it is not one.
+/// The major number of a semantic version; none if it is not one.
 fn major(version: &str) -> Option<u64> {
     let core = version.split(['-', '+']).next()?;
     let mut numbers = core.split('.').map(|number| {

@@ -1,5 +1,5 @@
-//! Compressed messages. Requests are unpacked where they arrive; answers are packed on threads of their own, a few at a time, and
-//! where it pays.
+//! Compressed messages. Requests are decompressed where they arrive. Responses are compressed on blocking threads, a few at a
+//! time, and only if they get smaller.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::server::transport::too_large;
 /// Bytes before a gRPC message: whether it is compressed, and its length.
 pub(crate) const PREFIX_BYTES: usize = 5;
 
-/// True where whoever calls takes compressed answers.
+/// True if the caller accepts gzip.
 pub(crate) fn is_taken(headers: &HeaderMap) -> bool {
     let accepted = headers.get("grpc-accept-encoding").and_then(|accepted| accepted.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))
 }
 
-/// A request with its prefix as it is before it is compressed; what is not compressed is left as it is, and so is what is no whole
-/// message: whoever reads it says what is wrong.
+/// A request with its prefix, decompressed. A request that is not compressed, or is not a whole message, stays as it is: the service
+/// says what is wrong.
 pub(crate) fn unpacked(
     request: Bytes,
     encoding: Option<&[u8]>,
@@ -66,15 +66,15 @@ pub(crate) fn unpacked(
     Ok(whole.into())
 }
 
-/// An answer with its prefix, compressed; none where that does not pay, or where so many are being compressed that this one would
-/// have to wait. A place rests for as long as it has worked: the time of the cores is for calls first.
+/// A response with its prefix, compressed. None if it does not get smaller, or if the budget of compressions is exhausted. A share is
+/// kept for twice the time that its work took, because calls have the first claim to the cores.
 pub(crate) async fn packed(places: &Arc<Budget>, answer: &Bytes) -> Option<Bytes> {
     let place = places.take(1)?;
     let answer = answer.clone();
     let (sender, packed) = oneshot::channel();
     tokio::task::spawn_blocking(move || {
         let began = Instant::now();
-        // Whoever has given up hears nothing.
+        // The caller may have gone.
         let _ = sender.send(pack(&answer));
         std::thread::sleep(began.elapsed());
         drop(place);

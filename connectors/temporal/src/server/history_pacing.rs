@@ -1,27 +1,27 @@
-//! How fast large answers leave, of all connections together.
+//! The rate at which responses with history leave, over all connections.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// What may leave at once after a rest, as time at the full rate.
+/// What may leave at once after a pause, as time at the full rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// So many bytes in a second.
+/// A rate in bytes per second.
 #[derive(Debug)]
 pub(crate) struct HistoryPacing {
     bytes_per_second: u64,
-    /// When what has left so far would be through at the full rate.
+    /// When everything so far would have left at the full rate.
     through: Mutex<Option<Instant>>,
 }
 
 impl HistoryPacing {
-    /// 0 = as fast as it goes.
+    /// 0 = unlimited.
     pub(crate) fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second, through: Mutex::default() }
     }
 
-    /// When so many bytes may leave that are ready now.
+    /// When so many bytes may leave.
     pub(crate) fn next(&self, bytes: usize, now: Instant) -> Instant {
         if self.bytes_per_second == 0 {
             return now;

@@ -1,4 +1,4 @@
-//! What every call passes on its way in and out: limits of bytes and time, compression, admission, namespace and metrics.
+//! The stages that every call passes: limits of bytes and time, compression, admission, namespace and metrics.
 
 pub(crate) mod body_limits;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! What every request says of itself before it is looked at: its RPC, its namespace or task token, and whether it waits.
+//! What a call needs from its request before the handler: its RPC, its namespace or task token, and whether it is a long poll.
 
 use bytes::Bytes;
 use everlog_temporal_api::operatorservice::*;
@@ -7,9 +7,9 @@ use pastey::paste;
 
 use crate::rpc::{Rpc, rpcs};
 
-/// How a request says what namespace it means.
+/// How a request names its namespace.
 pub(crate) enum Scope<'a> {
-    /// It means none: the calls about namespaces name one that they do not act in.
+    /// It has none. RPCs about namespaces name one, but do not act in it.
     Nameless,
     /// By name.
     Name(&'a str),
@@ -17,14 +17,14 @@ pub(crate) enum Scope<'a> {
     Token { name: &'a str, token: &'a Bytes },
 }
 
-/// A request as far as every call needs it.
+/// A request, as [`super::call::Call`] needs it. Made from the table of RPCs.
 pub(crate) trait RequestScope {
     /// The RPC whose request it is.
     const RPC: Rpc;
 
     fn scope(&self) -> Scope<'_>;
 
-    /// The answer may take until something happens.
+    /// The response may wait for an event.
     fn is_long_poll(&self) -> bool;
 }
 

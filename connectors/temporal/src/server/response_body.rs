@@ -1,6 +1,7 @@
-//! An answer on its way to its client: counted until the client has taken it, and let go where that takes too long.
+//! The body of a response: its bytes are counted until the client has received them, and dropped at a deadline.
 //!
-//! The HTTP/2 library keeps what it was given until the client has room for it, so it is given little at a time.
+//! The HTTP/2 library keeps what it was given until the client's window has room, so it is given one frame at a time. A task's
+//! receipt is accepted with the last frame.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -17,22 +18,22 @@ use tonic::codegen::http::HeaderMap;
 
 use crate::server::body_limits::BudgetShares;
 
-/// Bytes that are handed on at a time: as many as a frame of HTTP/2 has.
+/// Bytes that are handed over at a time: the default size of an HTTP/2 frame.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What is left of an answer.
+/// What is left of a response.
 pub(crate) struct ResponseContent {
     /// The message, with its prefix.
     pub data: Bytes,
     /// What follows the message.
     pub trailers: Option<HeaderMap>,
-    /// Of the task that the answer hands out: accepted once the answer has been taken. Whoever drops it gives the task back.
+    /// The receipt of the task in the response: accepted with the last frame. Dropped, it returns the task to its queue.
     pub receipt: Option<Receipt>,
-    /// What the answer takes of the budgets.
+    /// The shares of the response.
     pub _shares: BudgetShares,
 }
 
-/// An answer that is not taken yet; nothing once it was let go.
+/// The content that is not sent yet; none once it is sent or has lapsed.
 struct UnsentContent(Mutex<Option<ResponseContent>>);
 
 impl UnsentContent {
@@ -47,17 +48,17 @@ impl Lapse for UnsentContent {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) struct ResponseBody {
     unsent: Arc<UnsentContent>,
     peer: Peer,
-    /// By what the connection knows when it lapses.
+    /// Its key among the lapses of the connection.
     lapse: (Instant, u64),
     is_over: bool,
 }
 
 impl ResponseBody {
-    /// One that is let go at `until`.
+    /// A body that lapses at `until`.
     pub(crate) fn new(content: ResponseContent, peer: Peer, until: Instant) -> Self {
         let unsent = Arc::new(UnsentContent(Mutex::new(Some(content))));
         let lapses: Weak<UnsentContent> = Arc::downgrade(&unsent);
@@ -87,7 +88,7 @@ impl Frames for ResponseBody {
         let frame = match content.data.len() {
             0 => content.trailers.take().map(Frame::trailers),
             1..=PIECE_BYTES => Some(Frame::data(std::mem::take(&mut content.data))),
-            // A copy: a slice would hold all of the answer for as long as it is waiting.
+            // A copy: a slice would keep the whole response in memory while it waits.
             _more => Some(Frame::data(Bytes::copy_from_slice(&content.data.split_to(PIECE_BYTES)))),
         };
         if content.data.is_empty() && content.trailers.is_none() {

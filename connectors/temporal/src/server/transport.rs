@@ -1,4 +1,4 @@
-//! The outermost layer: what was refused before a request could be read is put into the words that clients know.
+//! The outermost layer: refusals of requests that could not be read get the texts that SDKs know.
 
 use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
@@ -9,12 +9,12 @@ use tonic::{Code, Status};
 use crate::codec::status::exhausted;
 use crate::metrics::Metrics;
 
-/// How tonic speaks of a message that is too large.
+/// How tonic refuses a message that is too large.
 const TOO_LARGE: &str = "Error, decoded message length too large: found ";
-/// How prost speaks of a message that is none.
+/// How prost refuses bytes that are not a message.
 const UNREADABLE: &str = "failed to decode Protobuf message";
 
-/// Looks at an answer before anybody else sees it.
+/// Replaces the refusal of an unread request, and counts it.
 pub(crate) fn guarded(
     response: Response<Body>,
     metrics: &Metrics,
@@ -30,7 +30,7 @@ pub(crate) fn guarded(
     status.into_http()
 }
 
-/// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.
+/// The refusal of a request that no handler saw, with Temporal's text; none if a handler answered.
 fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
     let too_large = |message: String| Some(too_large(message));
     let message = status.message();

@@ -1,4 +1,4 @@
-//! Page tokens of histories: where a reader or a worker goes on.
+//! Page tokens of histories: where the next page of a reader or a worker begins.
 
 use bytes::Bytes;
 use everlog_engine::Run;
@@ -10,16 +10,16 @@ use crate::codec::status::invalid;
 use crate::tasks::response::ResponseContext;
 use crate::tasks::token::Purpose;
 
-/// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
+/// The body of a page token. The token is bound to the namespace and the Workflow Id.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PageToken {
-    /// The run; the first page settles it.
+    /// The run, which the first page has resolved.
     #[prost(string, tag = "1")]
     pub run_id: String,
-    /// The first event of the next page. Backward: the event behind the next page.
+    /// The first event of the next page; newest first, the event after the next page.
     #[prost(int64, tag = "2")]
     pub event_id: i64,
-    /// The pages end before this event: a worker must not see more than belongs to its task. 0 = no end.
+    /// The pages end before this event, because a worker sees no more than its task has. 0 = no end.
     #[prost(int64, tag = "3")]
     pub end_event_id: i64,
 }
@@ -42,7 +42,7 @@ impl PageToken {
         context.token_signer.seal(purpose, &[&context.namespace.record.id, workflow_id], self)
     }
 
-    /// The bookmark of a page token; none where there is no token.
+    /// Reads and checks a page token; none if the request has none.
     pub(crate) fn open(
         context: ResponseContext<'_>,
         purpose: Purpose,

@@ -1,4 +1,4 @@
-//! Open polls by worker, so that a worker that shuts down gets them all back, empty.
+//! Open polls by worker: when a worker shuts down, its polls end empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 const SHARDS: usize = 16;
 
-/// PollerRegistry that poll, and workers that were shut down a short while ago.
+/// Workers with open polls, and workers that shut down a short while ago.
 pub(crate) struct PollerRegistry {
     shards: [Mutex<Shard>; SHARDS],
     stopped_max: usize,
@@ -28,7 +28,7 @@ struct Worker {
     stopped_at: Option<Instant>,
 }
 
-/// A worker's open poll; withdrawn when dropped.
+/// A worker's open poll; removed when dropped.
 pub(crate) struct PollerGuard {
     workers: Arc<PollerRegistry>,
     key: String,
@@ -41,7 +41,7 @@ impl PollerRegistry {
         Arc::new(Self { shards: Default::default(), stopped_max: stopped_max.div_ceil(SHARDS), memory })
     }
 
-    /// A poll of the worker begins.
+    /// Registers a poll of the worker.
     pub(crate) fn register(self: &Arc<Self>, namespace_id: &str, instance: &str) -> PollerGuard {
         let key = key(namespace_id, instance);
         let mut shard = self.shard(&key);
@@ -56,7 +56,7 @@ impl PollerRegistry {
         PollerGuard { workers: self.clone(), key, stop }
     }
 
-    /// The worker shuts down: its open polls end, and those that are still on their way end at once.
+    /// The worker shuts down: its open polls end, and polls that arrive later end at once.
     pub(crate) fn stop(&self, namespace_id: &str, instance: &str) {
         let key = key(namespace_id, instance);
         let now = Instant::now();
@@ -98,7 +98,7 @@ impl Shard {
 impl PollerGuard {
     /// Completes when the worker shuts down.
     pub(crate) async fn stopped(&mut self) {
-        // The sender lives as long as this seat: the worker's entry goes with its last poll.
+        // The sender lives as long as this guard: the worker's entry is removed with its last poll.
         drop(self.stop.wait_for(|stopped| *stopped).await);
     }
 }

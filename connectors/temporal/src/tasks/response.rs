@@ -1,4 +1,4 @@
-//! Tasks put into words for their worker, also for one that polls another node.
+//! The responses of polls: a task as its worker receives it, also for a poll that another node has forwarded.
 
 use std::collections::BTreeMap;
 
@@ -20,24 +20,24 @@ use crate::namespaces::namespace::Namespace;
 use crate::tasks::page_token::PageToken;
 use crate::tasks::token::{Subject, TaskToken, TokenSigner};
 
-/// What a worker is told with.
+/// What a response with a task is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseContext<'a> {
     pub token_signer: &'a TokenSigner,
     pub namespace: &'a Namespace,
 }
 
-/// The answer that the owner of the run has made, as a handler gives it back.
+/// The response that the owner of the run has made, decoded for the handler.
 pub(crate) fn read<R: Message + Default>(told: RemoteClaim) -> Result<(R, Option<Receipt>), Status> {
     let answer = R::decode(told.answer);
-    // Unread, the task goes back by its receipt.
+    // On an error the receipt is dropped, and the task is requeued.
     let answer = answer.map_err(|_error| Status::internal("another node's answer cannot be read"))?;
     Ok((answer, told.receipt))
 }
 
 impl Gateway {
-    /// A task of this node's partitions as the worker of a poll on another node is told of it, and the receipt to be
-    /// accepted when it is; none where there is nothing to tell, and what it was goes back.
+    /// The encoded response with a task of this node's partitions, for a poll on another node, and its receipt. None if there is no
+    /// response, and the task is requeued.
     pub fn tell(&self, namespace_id: &str, delivery: Delivery) -> Option<(Bytes, Option<Receipt>)> {
         let namespace = self.namespaces.find_id(namespace_id).ok()?;
         let context = ResponseContext { token_signer: &self.token_signer, namespace: &namespace };
@@ -60,7 +60,7 @@ impl Gateway {
     }
 }
 
-/// Everything that a worker is told of a task, and the receipt to be accepted as the very last step.
+/// The response with a workflow task, and the receipt, which is accepted last.
 pub(crate) fn of_workflow_task(
     context: ResponseContext<'_>,
     task: WorkflowTask,
@@ -147,7 +147,7 @@ fn normal_queue(run: &Run) -> TaskQueue {
     TaskQueue { name: run.start.task_queue.clone(), kind, normal_name: String::new() }
 }
 
-/// Everything that a worker is told of an attempt, and the receipt to be accepted as the very last step.
+/// The response with an activity task, and the receipt, which is accepted last.
 pub(crate) fn of_activity(
     context: ResponseContext<'_>,
     task: ActivityTask,
@@ -183,7 +183,7 @@ pub(crate) fn of_activity(
     (response, receipt)
 }
 
-/// An activity's priority: what it leaves out is its workflow's. Of encoded messages that is one behind the other.
+/// An activity's priority, with the workflow's for fields that it leaves out. Concatenated messages merge so.
 fn of_both(workflow: Option<&Bytes>, activity: Option<Bytes>) -> Option<Bytes> {
     match (workflow, activity) {
         (Some(workflow), Some(activity)) => Some([workflow.as_ref(), activity.as_ref()].concat().into()),

@@ -1,7 +1,7 @@
 //! Tokens that only this server can make: task tokens for workers, page tokens for readers.
 //!
-//! Layout: version (1 byte), HMAC-SHA256 (32 bytes), body. The HMAC covers what the token is for, the context that
-//! it is bound to, and the body; so a token is never taken for another kind, and a page never for another workflow.
+//! Layout: version (1 byte), HMAC-SHA256 (32 bytes), body. The HMAC covers the purpose, the context and the body. So no token
+//! passes for one of another purpose, and no page token for one of another workflow.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use crate::codec::status::invalid;
 
 const VERSION: u8 = 1;
 const TAG_BYTES: usize = 32;
-/// Enough to tell keys apart.
+/// Bytes of a mark: two keys with the same mark are practically impossible.
 const MARK_BYTES: usize = 8;
-/// The shortest key that is taken, in bytes.
+/// The shortest permitted key, in bytes: the length of the HMAC.
 pub const KEY_BYTES_MIN: usize = 32;
 
-/// A key that cannot be used.
+/// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There has to be one to make tokens with.
+    /// There is no key to sign with.
     #[error("there is no token key; at least one is needed")]
     Missing,
-    /// Short keys can be guessed.
+    /// A key is too short, and could be guessed.
     #[error("token key {index} has {bytes} bytes; at least {KEY_BYTES_MIN} are needed")]
     Short {
-        /// Its place in the list, from 0.
+        /// Its index in the list, from 0.
         index: usize,
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
     },
 }
 
-/// Makes and checks tokens. A clone has the same keys for good.
+/// Signs and checks tokens. Clones share the keys.
 #[derive(Clone)]
 pub struct TokenSigner {
     keys: Arc<ArcSwap<Vec<Key>>>,
 }
 
-/// A key, and by what it is told from others.
+/// A key and its mark.
 #[derive(Clone)]
 struct Key {
     mac: Hmac<Sha256>,
@@ -64,10 +64,10 @@ pub struct ActivityTask {
     pub target: activity_attempt::Target,
 }
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A task in a worker's hand.
+    /// The task token of a worker.
     Task = 1,
     /// A page of a history.
     History = 2,
@@ -78,7 +78,7 @@ pub(crate) enum Purpose {
 }
 
 impl TokenSigner {
-    /// The first key makes tokens, all of them check: during a rotation there are two.
+    /// The first key signs, and all keys check. During a rotation there are two.
     ///
     /// # Errors
     /// [`KeyError`].
@@ -94,8 +94,7 @@ impl TokenSigner {
         Ok(token_signer)
     }
 
-    /// From now on a further key checks; one that does so already is not added once more: a forged token would be checked
-    /// with it twice.
+    /// Adds a key that checks. A known key is not added again, because each key makes the check of a forged token longer.
     pub fn accept(&self, key: &[u8]) {
         let key = Key::new(key);
         self.keys.rcu(|keys| {
@@ -104,13 +103,13 @@ impl TokenSigner {
         });
     }
 
-    /// What the keys are told apart by, the one that makes tokens first: it says nothing of the keys themselves.
+    /// The marks of the keys, that of the signing key first. A mark reveals nothing of its key.
     pub fn marks(&self) -> Vec<String> {
         let hexadecimal = |key: &Key| key.mark.iter().map(|byte| format!("{byte:02x}")).collect();
         self.keys.load().iter().map(hexadecimal).collect()
     }
 
-    /// The activity that a task token stands for; none where it stands for another task, or was not made here.
+    /// The activity task that a token names; none if it names another task, or was not signed here.
     pub fn activity(&self, token: &Bytes) -> Option<ActivityTask> {
         let TaskToken { namespace_id, workflow_id, run_id, subject } =
             self.open(Purpose::Task, &[], token)?;
@@ -128,13 +127,13 @@ impl TokenSigner {
         token.extend_from_slice(&[0; TAG_BYTES]);
         body.encode_raw(&mut token);
         let keys = self.keys.load();
-        let key = keys.first().expect("a token_signer has at least one key");
+        let key = keys.first().expect("a signer has at least one key");
         let tag = authenticate(&key.mac, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
         token[1..=TAG_BYTES].copy_from_slice(&tag);
         token.into()
     }
 
-    /// The body of a token that this server made for this purpose and context; none where it did not.
+    /// The body of a token that was signed for this purpose and context; none if it was not.
     pub(crate) fn open<B: Message + Default>(
         &self,
         purpose: Purpose,
@@ -176,7 +175,7 @@ fn authenticate(key: &Hmac<Sha256>, purpose: Purpose, context: &[&str], body: &[
     mac
 }
 
-/// What a worker shows to speak of a task.
+/// The body of a task token.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TaskToken {
     /// The namespace's UUID.
@@ -193,7 +192,7 @@ pub(crate) struct TaskToken {
     pub subject: Option<Subject>,
 }
 
-/// Which task of the run.
+/// The task of the run.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(crate) enum Subject {
     /// A workflow task.
@@ -212,7 +211,7 @@ impl TaskToken {
         token_signer.seal(Purpose::Task, &[], self)
     }
 
-    /// Reads a token that a worker shows.
+    /// Reads and checks a task token.
     pub(crate) fn open(token_signer: &TokenSigner, token: &Bytes) -> Result<Self, Status> {
         if token.is_empty() {
             return Err(invalid("Task token not set on request."));
@@ -221,7 +220,7 @@ impl TaskToken {
     }
 }
 
-/// The answer to a token that is none, or not one for this call.
+/// The refusal of a token that cannot be read, or is not one for this RPC.
 pub(crate) fn unreadable() -> Status {
     invalid("Error deserializing task token.")
 }
