@@ -91,7 +91,7 @@ async fn lose_a_record(place: &Place, partition: u32) -> anyhow::Result<()> {
 /// What no node can go on with would end whoever has the partition, and the next one, and the next.
 #[tokio::test]
 async fn a_partition_whose_journal_lacks_a_record_is_closed_and_ends_no_node() -> anyhow::Result<()> {
-    const CLOSED: &str = "a partition stays closed";
+    const CLOSED: &str = "partition closed";
     let place = Place::new(Cluster::shared()?.bootstrap())?;
     let apart = [("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".to_owned())];
     let mut first = node(&place, "one", &apart)?;
@@ -141,6 +141,6 @@ async fn a_node_that_comes_while_the_other_does_not_answer_takes_nothing_from_it
     let other = second.ready().await?;
     other.signal("before", "go").await?;
     ensure!(first.metric("everlog_partition_serving", "").await? == 4.0, "{}", first.said()?);
-    ensure!(!first.said()?.contains("another node has the partition now"), "{}", first.said()?);
+    ensure!(!first.said()?.contains("partition taken over by another node"), "{}", first.said()?);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `everlog cluster`: who has what, and who is to have it.
+//! `everlog cluster`: shows nodes and partitions, drains nodes, moves partition groups. Wishes are rows of `control`;
+//! the coordinator fulfils them.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +10,32 @@ use everlog_config::Config;
 use everlog_log_kafka::control::client::ControlClient;
 use serde_json::json;
 
-use crate::nodes::trust;
+use crate::nodes::peer_auth;
 use crate::nodes::{NodeState, Nodes, view};
 use crate::table;
 use crate::table::Side;
-use crate::{Ended, write_line};
+use crate::{ExitStatus, write_line};
 
-/// How often a command looks whether what it asked for is so.
+/// How often a command checks whether its wish is fulfilled.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// `everlog cluster`
 #[derive(Debug, Subcommand)]
 pub enum Cluster {
-    /// Print the nodes, and for each partition who has it, how far it is applied, and how far a restore has come.
+    /// Print the nodes, and for each partition its owner, how far it is applied, and how far a restore has come.
     ///
-    /// Ends with 0 where every partition is served, else with 3. A node that is gone, and whose partitions others serve, is
-    /// told and does not count.
-    Status(Look),
+    /// Ends with 0 where every partition is served, else with 3. A dead node whose partitions others serve is shown,
+    /// and does not count.
+    Status(StatusArgs),
     /// Give all partitions of a node to the others, and none to it from then on.
-    Drain(Drain),
-    /// Give the group of a partition to a node, and leave it there for as long as that node lives.
-    Move(Move),
+    Drain(DrainArgs),
+    /// Give the group of a partition to a node, and leave it there while that node lives.
+    Move(MoveArgs),
 }
 
-/// Where settings come from, and how long to wait.
+/// Where settings come from.
 #[derive(Args, Debug)]
-pub struct Place {
+pub struct SettingsOption {
     /// The file of settings; without one, the environment and the defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
@@ -42,17 +43,17 @@ pub struct Place {
 
 /// `everlog cluster status`
 #[derive(Args, Debug)]
-pub struct Look {
-    /// Print one JSON object a line: the nodes, then the partitions, then what is odd.
+pub struct StatusArgs {
+    /// Print one JSON object a line: the nodes, then the partitions, then warnings.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    place: SettingsOption,
 }
 
 /// `everlog cluster drain`
 #[derive(Args, Debug)]
-pub struct Drain {
+pub struct DrainArgs {
     /// The node, by its `server.name`.
     node: String,
     /// Let it have partitions again.
@@ -62,28 +63,28 @@ pub struct Drain {
     #[arg(long, value_name = "S", default_value_t = 60)]
     within_s: u64,
     #[command(flatten)]
-    place: Place,
+    place: SettingsOption,
 }
 
 /// `everlog cluster move`
 #[derive(Args, Debug)]
-pub struct Move {
+pub struct MoveArgs {
     /// One of the group's partitions.
     partition: u32,
-    /// The node, by its `server.name`; without one the group goes where there is least.
+    /// The node, by its `server.name`; without one, the group is no longer pinned.
     node: Option<String>,
     /// How long to wait until it is there, in seconds.
     #[arg(long, value_name = "S", default_value_t = 60)]
     within_s: u64,
     #[command(flatten)]
-    place: Place,
+    place: SettingsOption,
 }
 
 /// Runs it.
 ///
 /// # Errors
-/// Nobody could look, there is no such node or partition, or the log is not on Kafka.
-pub fn run(command: &Cluster) -> Result<Ended> {
+/// The brokers do not answer, there is no such node or partition, or the log is not on Kafka.
+pub fn run(command: &Cluster) -> Result<ExitStatus> {
     let place = match command {
         Cluster::Status(look) => &look.place,
         Cluster::Drain(drain) => &drain.place,
@@ -103,13 +104,13 @@ pub fn run(command: &Cluster) -> Result<Ended> {
     ended
 }
 
-fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<Ended> {
+fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<ExitStatus> {
     match command {
         Cluster::Status(look) => status(config, board, look.json),
         Cluster::Drain(drain) => {
             if drain.undo {
                 put(board, &Row::Drain(drain.node.clone(), None))?;
-                return Ok(Ended::Well);
+                return Ok(ExitStatus::Success);
             }
             is_known(board, &drain.node)?;
             put(board, &Row::Drain(drain.node.clone(), Some(true)))?;
@@ -122,7 +123,7 @@ fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<End
             let group = (partition / board.group_partitions()) as usize;
             let Some(node) = &wanted.node else {
                 put(board, &Row::Pin(group, None))?;
-                return Ok(Ended::Well);
+                return Ok(ExitStatus::Success);
             };
             is_known(board, node)?;
             put(board, &Row::Pin(group, Some(node.clone())))?;
@@ -138,7 +139,7 @@ fn put(board: &ControlClient, row: &Row) -> Result<()> {
     Ok(board.put(&key, value.as_deref())?)
 }
 
-/// What is asked of a node whose name nobody knows would never come about.
+/// A wish for an unknown node would never be fulfilled.
 fn is_known(board: &ControlClient, node: &str) -> Result<()> {
     let nodes = view(board)?.nodes;
     let known = || nodes.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -147,20 +148,20 @@ fn is_known(board: &ControlClient, node: &str) -> Result<()> {
 }
 
 /// Waits until the rows say so.
-fn until(board: &ControlClient, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> Result<Ended> {
+fn until(board: &ControlClient, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> Result<ExitStatus> {
     let deadline = Instant::now() + Duration::from_secs(within_s);
     while !is_so(&view(board)?) {
         if Instant::now() >= deadline {
             write_line(&format!("it is not so after {within_s} s; it was asked for, and may still come"))?;
-            return Ok(Ended::Unknown);
+            return Ok(ExitStatus::Unknown);
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    Ok(Ended::Well)
+    Ok(ExitStatus::Success)
 }
 
-fn status(config: &Config, board: &ControlClient, as_json: bool) -> Result<Ended> {
-    let nodes = Nodes::look(board, trust(config)?)?;
+fn status(config: &Config, board: &ControlClient, as_json: bool) -> Result<ExitStatus> {
+    let nodes = Nodes::look(board, peer_auth(config)?)?;
     let now_ms = everlog_log::clock::now_ms();
     let lines = if as_json { objects(&nodes, now_ms) } else { tables(&nodes, now_ms) };
     for line in lines {
@@ -169,7 +170,7 @@ fn status(config: &Config, board: &ControlClient, as_json: bool) -> Result<Ended
         }
     }
     let is_served = partitions(&nodes).all(|partition| nodes.partition_state(partition).is_served());
-    Ok(if is_served { Ended::Well } else { Ended::Badly })
+    Ok(if is_served { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
 fn partitions(nodes: &Nodes) -> impl Iterator<Item = u32> {
@@ -281,7 +282,7 @@ fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
     of_nodes.chain(of_partitions).chain(odd).map(|line| line.to_string()).collect()
 }
 
-/// What is no harm yet, or is none of the nodes'.
+/// Warnings about nodes: nothing that keeps a partition from being served.
 fn oddities(nodes: &Nodes) -> Vec<String> {
     let mut odd = Vec::new();
     for name in nodes.view.nodes.keys() {

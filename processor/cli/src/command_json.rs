@@ -1,14 +1,14 @@
-//! A command as the topic takes it in JSON, from the words of a command line.
+//! A public command in JSON, made from the options of `everlog command send`.
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
 
-use crate::json_line::Members;
+use crate::json_line::Fields;
 
-/// What is ordered.
+/// The command.
 #[derive(Debug, Subcommand)]
-pub enum Order {
+pub enum CommandKind {
     /// Start a run.
     Start(Start),
     /// Send a signal to the open run.
@@ -27,11 +27,11 @@ pub enum Order {
     CompleteActivity(Complete),
     /// Say that an attempt at an activity failed.
     FailActivity(Fail),
-    /// Send a command that stands in JSON on the standard input, as schemas/README.md describes it.
+    /// Send a command in JSON from the standard input, as schemas/README.md describes it.
     Json,
 }
 
-/// What a run is started with.
+/// The options of a start.
 #[derive(Args, Debug)]
 pub struct Start {
     /// The name under which workers registered the workflow.
@@ -49,7 +49,7 @@ pub struct Start {
     /// What to do about a closed run of the Workflow Id: AllowDuplicate, AllowDuplicateFailedOnly or RejectDuplicate.
     #[arg(long, value_name = "POLICY")]
     reuse_policy: Option<String>,
-    /// Limit of the run, in milliseconds.
+    /// Timeout of the run, in milliseconds.
     #[arg(long, value_name = "MS")]
     run_timeout_ms: Option<i64>,
     /// How long its first task waits, in milliseconds.
@@ -117,10 +117,10 @@ pub struct UpdateWithStart {
     start: Start,
 }
 
-/// Why a run is to end.
+/// The reason to end a run.
 #[derive(Args, Debug)]
 pub struct Reason {
-    /// Why.
+    /// The reason.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// The run; without one, the current one.
@@ -128,7 +128,7 @@ pub struct Reason {
     run_id: Option<String>,
 }
 
-/// An activity's return.
+/// The completion of an activity.
 #[derive(Args, Debug)]
 pub struct Complete {
     /// The activity's id.
@@ -142,7 +142,7 @@ pub struct Complete {
     run_id: Option<String>,
 }
 
-/// An activity's failure.
+/// The failure of an activity.
 #[derive(Args, Debug)]
 pub struct Fail {
     /// The activity's id.
@@ -162,13 +162,13 @@ pub struct Fail {
     run_id: Option<String>,
 }
 
-impl Order {
-    /// The command in JSON; `input` is what stands on the standard input, for those that are read from there.
+impl CommandKind {
+    /// The command in JSON. `input` reads the standard input, where a command comes from there.
     ///
     /// # Errors
     /// A value is no JSON.
     pub fn json(&self, input: impl FnOnce() -> Result<String>) -> Result<String> {
-        let mut command = Members::default();
+        let mut command = Fields::default();
         match self {
             Self::Start(start) => {
                 command.put("type", "start")?;
@@ -201,7 +201,7 @@ impl Order {
             Self::CompleteActivity(complete) => {
                 command.put("type", "complete_activity")?;
                 command.put("run_id", &complete.run_id)?;
-                let mut members = Members::default();
+                let mut members = Fields::default();
                 members.put("activity_id", &complete.activity_id)?;
                 members.put_raw("result", values("--result", complete.result.as_slice())?);
                 command.put_raw("complete_activity", members.to_string());
@@ -209,7 +209,7 @@ impl Order {
             Self::FailActivity(fail) => {
                 command.put("type", "fail_activity")?;
                 command.put("run_id", &fail.run_id)?;
-                let mut members = Members::default();
+                let mut members = Fields::default();
                 members.put("activity_id", &fail.activity_id)?;
                 members.put("message", &fail.message)?;
                 members.put("error_type", &fail.error_type)?;
@@ -233,7 +233,7 @@ impl Order {
 
 impl Start {
     fn json(&self) -> Result<String> {
-        let mut start = Members::default();
+        let mut start = Fields::default();
         start.put("workflow_type", &self.workflow_type)?;
         start.put("task_queue", &self.task_queue)?;
         start.put_raw("input", values("--input", &self.input)?);
@@ -246,10 +246,10 @@ impl Start {
 }
 
 impl Reason {
-    fn put(&self, kind: &str, command: &mut Members) -> Result<()> {
+    fn put(&self, kind: &str, command: &mut Fields) -> Result<()> {
         command.put("type", kind)?;
         command.put("run_id", &self.run_id)?;
-        let mut members = Members::default();
+        let mut members = Fields::default();
         members.put("reason", &self.reason)?;
         command.put_raw(kind, members.to_string());
         Ok(())
@@ -257,14 +257,14 @@ impl Reason {
 }
 
 fn named(name: &str, input: &[String]) -> Result<String> {
-    let mut signal = Members::default();
+    let mut signal = Fields::default();
     signal.put("name", name)?;
     signal.put_raw("input", values("--input", input)?);
     Ok(signal.to_string())
 }
 
 fn identified(id: &Option<String>, name: &str, input: &[String]) -> Result<String> {
-    let mut update = Members::default();
+    let mut update = Fields::default();
     update.put("id", id)?;
     update.put("name", name)?;
     update.put_raw("input", values("--input", input)?);
@@ -301,7 +301,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(subcommand)]
-        order: Order,
+        order: CommandKind,
     }
 
     fn json(words: &str) -> Result<String> {

@@ -1,4 +1,4 @@
-//! Asks a node over plain HTTP, as it serves it.
+//! A client for a node's HTTP, which needs no TLS and no keep-alive.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,40 +8,40 @@ use anyhow::{Context, Result, bail, ensure};
 use everlog_config::node_file::INSTANCE_HEADER;
 use serde_json::Value;
 
-/// How long a node may take for a connection, and for each piece of an answer.
+/// How long connecting may take, and each part of a response.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Bytes of an answer.
+/// Bytes of a response.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// What a node answers.
+/// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// The body; null where it is no JSON.
     pub body: Value,
-    /// The instance of the node, where its health was asked for.
+    /// The instance of the node, in responses of its health check.
     pub instance: Option<String>,
 }
 
-/// Asks for a page.
+/// Gets a page.
 ///
 /// # Errors
-/// Nobody serves there, or not with HTTP.
-pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
+/// Nobody listens there, or it is not HTTP.
+pub fn get(address: SocketAddr, path: &str) -> Result<HttpResponse> {
     ask(address, "GET", path, "")
 }
 
-/// Hands in a JSON text.
+/// Posts a JSON text.
 ///
 /// # Errors
 /// As [`get`].
-pub fn post(address: SocketAddr, path: &str, body: &str) -> Result<Answer> {
+pub fn post(address: SocketAddr, path: &str, body: &str) -> Result<HttpResponse> {
     ask(address, "POST", path, body)
 }
 
-/// What a node complains about.
+/// The error in a response.
 pub fn complaint(status: u16, body: &Value) -> String {
     match body["error"].as_str().or_else(|| body["message"].as_str()) {
         Some(error) => format!("{error} (status {status})"),
@@ -49,7 +49,7 @@ pub fn complaint(status: u16, body: &Value) -> String {
     }
 }
 
-fn ask(address: SocketAddr, verb: &str, path: &str, body: &str) -> Result<Answer> {
+fn ask(address: SocketAddr, verb: &str, path: &str, body: &str) -> Result<HttpResponse> {
     let away = || {
         format!(
             "nobody serves HTTP at {address}; name a node that runs with an embedded log (--http-address), or the \
@@ -71,7 +71,7 @@ fn ask(address: SocketAddr, verb: &str, path: &str, body: &str) -> Result<Answer
     parse(&bytes).with_context(|| format!("what serves at {address} is no node of ours"))
 }
 
-fn parse(bytes: &[u8]) -> Result<Answer> {
+fn parse(bytes: &[u8]) -> Result<HttpResponse> {
     let split = bytes.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without a head")?;
     let head = std::str::from_utf8(&bytes[..split])?;
     let mut lines = head.lines();
@@ -88,7 +88,7 @@ fn parse(bytes: &[u8]) -> Result<Answer> {
             instance = Some(value.trim().to_owned());
         }
     }
-    Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
+    Ok(HttpResponse { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
 }
 
 /// The chunks of a body, joined.
@@ -119,7 +119,7 @@ mod tests {
         let chunked =
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{\"en\r\n7\r\nd\": 42}\r\n0\r\n\r\n";
         for answer in [&whole[..], &chunked[..]] {
-            let Answer { status, body, .. } = parse(answer).expect("an answer");
+            let HttpResponse { status, body, .. } = parse(answer).expect("an answer");
             assert_eq!((status, body["end"].as_u64()), (200, Some(42)));
         }
     }

@@ -1,4 +1,5 @@
-//! A record of a public topic as one line of JSON: payloads in JSON stand in it as they are, what is absent is left out.
+//! A record of a public topic as one line of JSON. Payloads in JSON are included as they are; absent fields are left
+//! out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,23 +20,23 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-/// The header that the log itself writes.
+/// A header that the log itself writes.
 const OURS: &str = "everlog";
 
-/// What a record holds.
+/// A decoded record.
 #[derive(Debug)]
-pub enum Told {
+pub enum Decoded {
     /// Of `events`.
     Event(Box<WorkflowEvent<'static>>),
     /// Of `replies`.
     Outcome(Box<Outcome>),
     /// Of `rejections`.
     Rejection(Box<Rejection<'static>>),
-    /// It cannot be read, and why.
+    /// It cannot be decoded; why.
     Unreadable(String),
 }
 
-/// Reads records of one noun, whichever release has written them.
+/// Decodes records of one topic, of any release.
 pub struct Reader {
     noun: PublicTopic,
     registry: Option<Client>,
@@ -44,46 +45,46 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Without a registry, all records are taken for this release's.
+    /// Without a registry, all records are decoded by this release's schemas.
     ///
     /// # Errors
-    /// The registry's URL is none.
+    /// The URL of the registry is not valid.
     pub fn new(noun: PublicTopic, registry: Option<&str>) -> Result<Self> {
         let registry = registry.map(Client::new).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { noun, registry, runtime, writers: BTreeMap::new() })
     }
 
-    /// What a record holds.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// The registry is away.
-    pub fn read(&mut self, record: &Record) -> Result<Told> {
+    /// The registry does not answer.
+    pub fn read(&mut self, record: &Record) -> Result<Decoded> {
         let Some(value) = record.value.as_deref() else {
-            return Ok(Told::Unreadable("it has no value".into()));
+            return Ok(Decoded::Unreadable("it has no value".into()));
         };
         let id = match frame(value) {
             Ok(framed) => framed.schema_id,
-            Err(error) => return Ok(Told::Unreadable(error.to_string())),
+            Err(error) => return Ok(Decoded::Unreadable(error.to_string())),
         };
         let noun = self.noun;
         let writer = match self.writer(id)? {
             Ok(writer) => writer,
-            Err(detail) => return Ok(Told::Unreadable(detail.clone())),
+            Err(detail) => return Ok(Decoded::Unreadable(detail.clone())),
         };
         let told = match noun {
             PublicTopic::Event => {
-                WorkflowEvent::read(writer, value).map(|event| Told::Event(Box::new(event)))
+                WorkflowEvent::read(writer, value).map(|event| Decoded::Event(Box::new(event)))
             }
             PublicTopic::Outcome => {
-                Outcome::read(writer, value).map(|outcome| Told::Outcome(Box::new(outcome)))
+                Outcome::read(writer, value).map(|outcome| Decoded::Outcome(Box::new(outcome)))
             }
             PublicTopic::Rejection => {
-                Rejection::read(writer, value).map(|rejection| Told::Rejection(Box::new(rejection)))
+                Rejection::read(writer, value).map(|rejection| Decoded::Rejection(Box::new(rejection)))
             }
-            PublicTopic::Command => return Ok(Told::Unreadable("commands are read by nodes".into())),
+            PublicTopic::Command => return Ok(Decoded::Unreadable("commands are read by nodes".into())),
         };
-        Ok(told.unwrap_or_else(|error| Told::Unreadable(error.to_string())))
+        Ok(told.unwrap_or_else(|error| Decoded::Unreadable(error.to_string())))
     }
 
     fn writer(&mut self, id: u32) -> Result<&Result<Writer, String>> {
@@ -105,40 +106,40 @@ impl Reader {
 /// The line of a record.
 ///
 /// # Errors
-/// It cannot be written in JSON: a fault of this release.
-pub fn line(topic: &str, record: &Record, told: &Told) -> Result<String> {
+/// It cannot be written in JSON: a bug of this release.
+pub fn line(topic: &str, record: &Record, told: &Decoded) -> Result<String> {
     let mut line = match told {
-        Told::Event(event) => tidy(&serde_json::to_string(event)?)?,
-        Told::Outcome(outcome) => tidy(&serde_json::to_string(outcome)?)?,
-        Told::Rejection(rejection) => rejection_line(rejection)?,
-        Told::Unreadable(why) => {
-            let mut members = Members::default();
+        Decoded::Event(event) => tidy(&serde_json::to_string(event)?)?,
+        Decoded::Outcome(outcome) => tidy(&serde_json::to_string(outcome)?)?,
+        Decoded::Rejection(rejection) => rejection_line(rejection)?,
+        Decoded::Unreadable(why) => {
+            let mut members = Fields::default();
             members.put("unreadable", why)?;
             members.put("key", &record.key.as_deref().map(Bytes))?;
             members.put("value", &record.value.as_deref().map(Bytes))?;
             members.to_string()
         }
     };
-    let mut place = Members::default();
+    let mut place = Fields::default();
     place.put("topic", topic)?;
     place.put("partition", &record.partition)?;
     place.put("offset", &record.offset)?;
-    let mut headers = Members::default();
+    let mut headers = Fields::default();
     for (name, value) in record.headers.iter().filter(|(name, _)| name != OURS) {
         headers.put(name, &value.as_deref().map(Bytes))?;
     }
     if !headers.0.is_empty() {
         place.put_raw("headers", headers.to_string());
     }
-    // Every noun has members of its own in front.
+    // Each topic has its own fields in front.
     line.truncate(line.len() - 1);
     line.push_str(&format!(",\"record\":{place}}}"));
     Ok(line)
 }
 
-/// The original's bytes are shown as text where they are text.
+/// Bytes of the original are shown as text where they are text.
 fn rejection_line(rejection: &Rejection<'_>) -> Result<String> {
-    let mut members = Members::default();
+    let mut members = Fields::default();
     members.put("code", &rejection.code)?;
     members.put("reason", &rejection.reason)?;
     members.put("time", &rejection.time)?;
@@ -150,7 +151,7 @@ fn rejection_line(rejection: &Rejection<'_>) -> Result<String> {
     members.put("key", &rejection.key.as_ref().map(|key| Bytes(&key.0)))?;
     members.put("value", &rejection.value.as_ref().map(|value| Bytes(&value.0)))?;
     members.put("value_bytes", &rejection.value_bytes)?;
-    let mut headers = Members::default();
+    let mut headers = Fields::default();
     for header in &rejection.headers {
         headers.put(&header.key, &header.value.as_ref().map(|value| Bytes(&value.0)))?;
     }
@@ -172,12 +173,12 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// Members of an object, in order; those that are null are left out.
+/// Fields of an object, in order; fields that are null are left out.
 #[derive(Debug, Default)]
-pub struct Members(Vec<(String, String)>);
+pub struct Fields(Vec<(String, String)>);
 
-impl Members {
-    /// Adds one.
+impl Fields {
+    /// Adds a field.
     ///
     /// # Errors
     /// It cannot be written in JSON.
@@ -186,7 +187,7 @@ impl Members {
         Ok(())
     }
 
-    /// Adds one that is JSON already.
+    /// Adds a field that is JSON already.
     pub fn put_raw(&mut self, name: &str, json: String) {
         if json != "null" {
             self.0.push((name.to_owned(), json));
@@ -194,7 +195,7 @@ impl Members {
     }
 }
 
-impl fmt::Display for Members {
+impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let member = |(name, json): &(String, String)| format!("{}:{json}", serde_json::json!(name));
         let members: Vec<_> = self.0.iter().map(member).collect();
@@ -202,7 +203,7 @@ impl fmt::Display for Members {
     }
 }
 
-/// An object in the order of its members.
+/// An object that keeps the order of its fields.
 struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
@@ -230,14 +231,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The JSON of a noun without what is absent or empty, its payloads readable.
+/// The JSON of a record without absent and empty fields, with readable payloads.
 fn tidy(json: &str) -> Result<String> {
     let mut out = String::with_capacity(json.len());
     tidy_value(json, &mut out)?;
     Ok(out)
 }
 
-/// As deep as the schemas are, and no deeper: payloads are not looked into.
+/// The depth of the schemas: payloads are not looked into.
 fn tidy_value(json: &str, out: &mut String) -> Result<()> {
     match json.as_bytes().first() {
         Some(b'{') => {
@@ -246,7 +247,7 @@ fn tidy_value(json: &str, out: &mut String) -> Result<()> {
                 out.push_str(&payload);
                 return Ok(());
             }
-            let mut tidied = Members::default();
+            let mut tidied = Fields::default();
             for (name, value) in members {
                 if !is_empty(value.get()) {
                     let mut text = String::new();
@@ -276,10 +277,10 @@ fn is_empty(json: &str) -> bool {
     ["null", "[]", "{}"].contains(&json)
 }
 
-/// A payload as commands in JSON write it: a JSON value as it stands, any other spelled out. None: it is no payload.
+/// A payload as commands in JSON write it: a JSON value as it is, any other spelled out. None: it is no payload.
 fn payload(members: &[(Cow<'_, str>, &RawValue)]) -> Result<Option<String>> {
     let member = |name: &str| members.iter().find(|(other, _)| other == name).map(|(_, value)| value.get());
-    // Only a payload has these; what users name stands in maps, whose values are payloads.
+    // Only a payload has these fields. Names given by users are keys of maps whose values are payloads.
     let (Some(encoding), Some(metadata), Some(text)) =
         (member("encoding"), member("metadata"), member("text"))
     else {
@@ -291,10 +292,10 @@ fn payload(members: &[(Cow<'_, str>, &RawValue)]) -> Result<Option<String>> {
         && serde_json::from_str::<&RawValue>(&text).is_ok()
         && !text.contains("$payload")
     {
-        // Line ends stand between the parts of a JSON text only, never in them.
+        // In JSON text, line ends are only between tokens.
         return Ok(Some(text.trim().replace(['\n', '\r'], " ")));
     }
-    let mut spelled = Members::default();
+    let mut spelled = Fields::default();
     for (name, value) in members.iter().filter(|(_, value)| !is_empty(value.get())) {
         spelled.put_raw(name, value.get().to_owned());
     }
@@ -313,7 +314,7 @@ mod tests {
         Payload { encoding: JSON.into(), text: Some(text.to_owned().into()), ..Payload::default() }
     }
 
-    fn signaled(input: Vec<Payload<'static>>) -> Told {
+    fn signaled(input: Vec<Payload<'static>>) -> Decoded {
         let signaled = WorkflowExecutionSignaled {
             signal_name: "approved".into(),
             input: Some(input),
@@ -323,7 +324,7 @@ mod tests {
             external_run_id: None,
             request_id: None,
         };
-        Told::Event(Box::new(WorkflowEvent {
+        Decoded::Event(Box::new(WorkflowEvent {
             namespace: "default".into(),
             workflow_id: "order-1".into(),
             event_id: 3,
@@ -333,7 +334,7 @@ mod tests {
         }))
     }
 
-    fn shown(told: &Told) -> String {
+    fn shown(told: &Decoded) -> String {
         let headers = vec![(OURS.to_owned(), None), ("trace".to_owned(), Some("x\u{1}".into()))];
         let record = Record { partition: 3, offset: 17, headers, ..Record::default() };
         line("everlog.events", &record, told).expect("a line")
@@ -381,15 +382,15 @@ mod tests {
         };
         let told = [
             signaled(vec![json("[1]")]),
-            Told::Outcome(Box::new(Outcome { status: "done".into(), ..Outcome::default() })),
-            Told::Rejection(Box::new(rejection)),
-            Told::Unreadable("why".into()),
+            Decoded::Outcome(Box::new(Outcome { status: "done".into(), ..Outcome::default() })),
+            Decoded::Rejection(Box::new(rejection)),
+            Decoded::Unreadable("why".into()),
         ];
         for told in told {
             let line = shown(&told);
             let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
             assert_eq!(value["record"]["offset"], 17, "{line}");
-            if let Told::Rejection(_) = told {
+            if let Decoded::Rejection(_) = told {
                 assert_eq!(
                     (value["key"].as_str(), value["value"]["base64"].as_str()),
                     (Some("order-1"), Some("/wA="))

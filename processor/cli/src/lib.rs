@@ -1,5 +1,5 @@
-//! What is done by hand, beside a node or without one: public topics are read, commands sent, schemas registered, a
-//! log looked at.
+//! The commands by hand, apart from the node: `events`, `replies`, `rejections`, `command`, `schemas`, `cluster`,
+//! `doctor`. Each file has the definition of its command line and what it does.
 
 pub mod cluster;
 mod command_json;
@@ -18,29 +18,29 @@ use std::io::{ErrorKind, Write};
 use anyhow::Result;
 use everlog_config::logs::visible;
 
-/// How a command ends, as an exit code.
+/// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// As it was wished.
-    Well,
-    /// Nobody knows whether it is done.
+pub enum ExitStatus {
+    /// It succeeded.
+    Success,
+    /// The outcome is unknown.
     Unknown,
-    /// Something is wrong, and was told: a command was refused, a record cannot be read, a check failed.
-    Badly,
+    /// Something is wrong, and was printed: a command was refused, a record cannot be read, a check failed.
+    Failure,
 }
 
-impl Ended {
-    /// The exit code; 1 is for what could not be begun.
+impl ExitStatus {
+    /// The exit code; 1 means that the command could not begin.
     pub fn code(self) -> u8 {
         match self {
-            Self::Well => 0,
+            Self::Success => 0,
             Self::Unknown => 2,
-            Self::Badly => 3,
+            Self::Failure => 3,
         }
     }
 }
 
-/// Writes a line, or a JSON object; false where nobody reads any more. What others wrote does nothing to a terminal.
+/// Prints a line, or a JSON object. False where the reader is gone. Control characters of foreign text are escaped.
 fn write_line(line: &str) -> Result<bool> {
     let line = if line.starts_with('{') { visible::json(line) } else { visible::lines(line) };
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,5 @@
-//! The nodes of a log, as somebody sees them who is none of them: what `control` and the brokers say, and what they answer.
+//! The nodes of a log as a client sees them: the rows of `control`, the members, and the status that each node
+//! reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +10,11 @@ use everlog_cluster::{PeerAuth, PeerClient, StatusReply};
 use everlog_config::Config;
 use everlog_log_kafka::control::client::ControlClient;
 
-/// How these settings know nodes, and are known by them.
+/// How to authenticate to the nodes, from the settings.
 ///
 /// # Errors
-/// A file cannot be read or used; says which.
-pub fn trust(config: &Config) -> Result<PeerAuth> {
+/// A file cannot be read or used.
+pub fn peer_auth(config: &Config) -> Result<PeerAuth> {
     let cluster = &config.cluster;
     PeerAuth::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name)
 }
@@ -21,55 +22,55 @@ pub fn trust(config: &Config) -> Result<PeerAuth> {
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
-    /// What stands in `control`.
+    /// The rows of `control`.
     pub view: ControlView,
-    /// Nodes that the brokers take for alive: one name for each process.
+    /// The live members: one name for each process.
     pub members: Vec<String>,
-    /// What the nodes of `control` answer.
+    /// The replies of the nodes in `control`.
     pub answers: BTreeMap<String, StatusReply>,
     /// The next offset of each partition's journal.
     pub ends: Vec<u64>,
-    /// How many partitions are a group.
+    /// Partitions of a group.
     pub group_partitions: u32,
 }
 
-/// How a node stands.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// It does its part.
+    /// It serves.
     Serves,
-    /// It is there, and nothing is placed on it yet.
+    /// It is live, and no group is assigned to it yet.
     Comes,
-    /// An operator wants it to have no partitions.
+    /// It is drained.
     Drained,
-    /// It ends.
+    /// It leaves.
     Leaves,
-    /// It has nothing because it and these do not reach each other.
+    /// No group is assigned to it, because it and these nodes do not reach each other.
     Apart(Vec<String>),
-    /// It and whoever asks do not trust each other: their secrets or certificates differ.
+    /// It and this client do not trust each other: secrets or certificates differ.
     Refuses,
     /// At its address is a node of this name.
     Another(String),
-    /// The brokers hear of it; whoever asks does not.
+    /// It is a live member, and does not answer this client.
     Silent,
-    /// The brokers do not hear of it either; since when, in ms since 1970-01-01 UTC, where that is known.
+    /// It is no live member. Since when, in ms since 1970-01-01 UTC, where that is known.
     Gone(Option<i64>),
 }
 
-/// How a partition stands.
+/// The state of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionState {
-    /// Its node serves it; histories may be behind, in percent.
+    /// Its owner serves it; percent of the histories that are restored.
     Serves(u64),
-    /// Its node brings its rows, in percent.
+    /// Its owner restores its rows; percent.
     Restores(u64),
-    /// Its node has it, and cannot serve it for what is in the log; nor could another.
+    /// No node can serve it because of what is in the log.
     Closed,
-    /// Its node takes it over.
+    /// Its owner takes it over.
     Comes,
-    /// Its node tells nothing of it.
+    /// Its owner does not report it.
     Untold,
-    /// No node has it.
+    /// No node owns it.
     Nobodys,
 }
 
@@ -132,14 +133,14 @@ impl PartitionState {
         }
     }
 
-    /// Orders are taken.
+    /// The partition serves calls.
     pub fn is_served(&self) -> bool {
         matches!(self, Self::Serves(_))
     }
 }
 
 impl Nodes {
-    /// Reads `control`, then asks the nodes that stand there, all at once.
+    /// Reads `control`, then asks the nodes in it, all at once.
     ///
     /// # Errors
     /// The brokers do not answer.
@@ -148,7 +149,7 @@ impl Nodes {
         let members = board.members()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let answers = runtime.block_on(ask(&view, trust));
-        // Behind what the nodes have told: no journal ends before what is applied of it.
+        // After the replies of the nodes, so that no journal ends before what is applied of it.
         let ends = (0..board.partitions()).map(|partition| board.journal_end(partition));
         let ends = ends.collect::<Result<_, _>>()?;
         Ok(Self { view, members, answers, ends, group_partitions: board.group_partitions() })
@@ -159,17 +160,17 @@ impl Nodes {
         (partition / self.group_partitions.max(1)) as usize
     }
 
-    /// Who has a partition, by `control`.
+    /// The owner of a partition, by `control`.
     pub fn owner(&self, partition: u32) -> Option<&OwnerRow> {
         self.view.owners.get(&self.group_of(partition))
     }
 
-    /// Who is to have it.
+    /// The node that it is assigned to.
     pub fn placed(&self, partition: u32) -> Option<&str> {
         self.view.assignment.groups.get(self.group_of(partition))?.as_deref()
     }
 
-    /// What a node tells of itself.
+    /// The status that a node reports.
     pub fn status(&self, node: &str) -> Option<&Status> {
         match self.answers.get(node)? {
             StatusReply::Status(status) if status.name == node => Some(status),
@@ -177,13 +178,13 @@ impl Nodes {
         }
     }
 
-    /// What the owner of a partition tells of it.
+    /// The status that the owner of a partition reports of it.
     pub fn told(&self, partition: u32) -> Option<&PartitionStatus> {
         let status = self.status(&self.owner(partition)?.node)?;
         status.partitions.iter().find(|found| found.partition == partition)
     }
 
-    /// How a node stands.
+    /// The state of a node.
     pub fn node_state(&self, node: &str) -> NodeState {
         let leaves = self.view.nodes.get(node).is_some_and(|row| row.leaves);
         match self.answers.get(node) {
@@ -207,7 +208,7 @@ impl Nodes {
         }
     }
 
-    /// Placed nodes that one does not reach, or that do not reach it.
+    /// Assigned nodes that one does not reach, or that do not reach it.
     pub fn missed(&self, node: &str) -> Vec<String> {
         let misses = |one: &str, other: &str| {
             self.view.nodes.get(one).is_some_and(|row| row.unreachable.contains(other))
@@ -216,13 +217,13 @@ impl Nodes {
         placed.filter(|other| misses(node, other) || misses(other, node)).cloned().collect()
     }
 
-    /// The node that follows the rows of a partition.
+    /// The standby of a partition.
     pub fn follower(&self, partition: u32) -> Option<&str> {
         let mut told = self.view.nodes.keys().filter_map(|name| self.status(name));
         told.find(|status| status.follows.contains(&partition)).map(|status| status.name.as_str())
     }
 
-    /// How a partition stands.
+    /// The state of a partition.
     pub fn partition_state(&self, partition: u32) -> PartitionState {
         match (self.owner(partition), self.told(partition)) {
             (None, _) => PartitionState::Nobodys,
@@ -236,18 +237,18 @@ impl Nodes {
         }
     }
 
-    /// How much of a partition's rows a node has that is bringing them; none where it is not.
+    /// Percent of a partition's rows that a node has restored; none where it restores none.
     pub fn brought_percent(&self, node: &str, partition: u32) -> Option<u64> {
         self.status(node)?.brings.get(&partition).copied()
     }
 
-    /// How many records wait in a partition's journal to be applied.
+    /// How many journal records of a partition are not applied yet.
     pub fn lag_records(&self, partition: u32) -> Option<u64> {
         let end = self.ends.get(partition as usize)?;
         Some(end.saturating_sub(self.told(partition)?.applied))
     }
 
-    /// Names that more than one process goes by, as the brokers see it.
+    /// Names that more than one live member has.
     pub fn namesakes(&self) -> BTreeSet<&str> {
         let mut seen = BTreeSet::new();
         self.members.iter().map(String::as_str).filter(|member| !seen.insert(*member)).collect()
@@ -284,7 +285,7 @@ pub mod tests {
 
     use super::*;
 
-    /// Two nodes with a group of two partitions each, all well.
+    /// Two nodes with a group of two partitions each, all good.
     pub fn two() -> Nodes {
         let mut nodes = Nodes {
             members: vec!["a".into(), "b".into()],
@@ -329,7 +330,7 @@ pub mod tests {
         nodes
     }
 
-    /// Changes what a node tells.
+    /// Changes the status of a node.
     pub fn tell(nodes: &mut Nodes, node: &str, change: impl FnOnce(&mut Status)) {
         match nodes.answers.get_mut(node) {
             Some(StatusReply::Status(status)) => change(status),

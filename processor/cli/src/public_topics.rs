@@ -1,4 +1,4 @@
-//! Where the public topics are: on brokers, or behind a node that keeps them in its embedded log.
+//! The public topics of a log: on brokers, or at a node with an embedded log, over HTTP.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use everlog_log_kafka::topics::topic_io::{From, Record, Step, Tail};
 use serde_json::Value;
 
 use crate::http_client;
-use crate::http_client::Answer;
+use crate::http_client::HttpResponse;
 
-/// Records that a node is asked for at once.
+/// Records of one request to a node.
 const ASKED_RECORDS: usize = 500;
-/// How often a node is asked whether there is more.
+/// How often a node is asked for new records.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Where to look.
+/// Options that say where the log is.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Where {
+pub struct LogOptions {
     /// The file with the settings; without one, the environment and the defaults.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -37,17 +37,17 @@ pub struct Where {
     pub http_address: Option<SocketAddr>,
 }
 
-/// Where it is.
+/// Where the topics are.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum PublicTopics {
     /// On brokers.
     Kafka(Box<Options>),
-    /// Behind a node.
+    /// At a node.
     Node(SocketAddr),
 }
 
-impl Where {
-    /// The settings, with what the command line says.
+impl LogOptions {
+    /// The settings, with the options applied.
     ///
     /// # Errors
     /// The file cannot be read, or settings are not allowed.
@@ -60,50 +60,52 @@ impl Where {
         Ok(config)
     }
 
-    /// Brokers where some are named, else a node.
-    pub fn place(&self, config: &Config) -> Place {
+    /// On brokers where some are named, else at a node.
+    pub fn place(&self, config: &Config) -> PublicTopics {
         match self.http_address {
-            Some(address) => Place::Node(address),
-            None if config.kafka.is_used() => Place::Kafka(Box::new(config.kafka.options("by-hand"))),
-            None => Place::Node(config.http.address),
+            Some(address) => PublicTopics::Node(address),
+            None if config.kafka.is_used() => PublicTopics::Kafka(Box::new(config.kafka.options("by-hand"))),
+            None => PublicTopics::Node(config.http.address),
         }
     }
 }
 
-impl Place {
-    /// The full name of a noun's topic.
+impl PublicTopics {
+    /// The full name of a topic.
     pub fn topic(&self, noun: PublicTopic) -> String {
         match self {
             Self::Kafka(options) => format!("{}{}", options.prefix, noun.topic()),
-            // The embedded log's topics have no prefix of their own.
+            // Topics of the embedded log have no prefix of their own.
             Self::Node(_) => format!("everlog.{}", noun.topic()),
         }
     }
 
-    /// Reads the topic of a noun.
+    /// Reads a topic.
     ///
     /// # Errors
-    /// There is none, nobody answers, or the partition or offset is not there.
-    pub fn tail(&self, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Reading> {
+    /// It does not exist, nobody answers, or there is no such partition or offset.
+    pub fn tail(&self, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<TopicReader> {
         match self {
             Self::Kafka(options) => {
                 let tail = Tail::open(options, &self.topic(noun), partition, from)?;
-                Ok(Reading::Kafka(Box::new(tail)))
+                Ok(TopicReader::Kafka(Box::new(tail)))
             }
-            Self::Node(address) => Ok(Reading::Node(Pages::open(*address, noun, partition, from)?)),
+            Self::Node(address) => {
+                Ok(TopicReader::Node(NodeTopicReader::open(*address, noun, partition, from)?))
+            }
         }
     }
 }
 
-/// A topic that is being read.
-pub enum Reading {
+/// A reader of a topic.
+pub enum TopicReader {
     /// From brokers.
     Kafka(Box<Tail>),
     /// From a node.
-    Node(Pages),
+    Node(NodeTopicReader),
 }
 
-impl Reading {
+impl TopicReader {
     /// Waits for the next record.
     ///
     /// # Errors
@@ -116,23 +118,23 @@ impl Reading {
     }
 }
 
-/// A topic of a node, page by page.
-pub struct Pages {
+/// A reader of a node's topic.
+pub struct NodeTopicReader {
     address: SocketAddr,
     noun: PublicTopic,
-    partitions: Vec<Page>,
+    partitions: Vec<NodePartition>,
     records: VecDeque<Record>,
     has_ended: bool,
 }
 
-/// One partition: where it is read on, and where it ended when the reading began.
-struct Page {
+/// A partition: the next offset, and the end when the reading began.
+struct NodePartition {
     partition: u32,
     next: u64,
     end: u64,
 }
 
-impl Pages {
+impl NodeTopicReader {
     fn open(address: SocketAddr, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Self> {
         let first = ask(address, noun, partition.unwrap_or(0), None, 0)?;
         let count = number(&first, "partitions")?;
@@ -153,7 +155,7 @@ impl Pages {
                     )
                 }
             };
-            partitions.push(Page { partition, next, end });
+            partitions.push(NodePartition { partition, next, end });
         }
         Ok(Self { address, noun, partitions, records: VecDeque::new(), has_ended: false })
     }
@@ -169,7 +171,7 @@ impl Pages {
                 return Ok(Step::End);
             }
             for page in &mut self.partitions {
-                // Beyond the end there may be more, but that is of no interest before the end was reached.
+                // Records beyond that end are read after all partitions have reached theirs.
                 if !self.has_ended && page.next >= page.end {
                     continue;
                 }
@@ -199,7 +201,7 @@ fn ask(
 ) -> Result<Value> {
     let from = from.map(|offset| format!("&offset={offset}")).unwrap_or_default();
     let path = format!("/{}?partition={partition}&max={max}{from}", noun.topic());
-    let Answer { status, body, .. } = http_client::get(address, &path)?;
+    let HttpResponse { status, body, .. } = http_client::get(address, &path)?;
     if status != 200 {
         bail!("the node at {address} says: {}", http_client::complaint(status, &body));
     }

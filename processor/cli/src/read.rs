@@ -1,4 +1,4 @@
-//! `everlog events|replies|rejections tail|export`: a public topic as lines of JSON.
+//! `everlog events|replies|rejections tail|export`: prints a public topic as lines of JSON.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::topics::topic_io::{From, Record, Step};
 
-use crate::json_line::{Reader, Told, line};
-use crate::public_topics::{Place, Where};
-use crate::{Ended, write_line};
+use crate::json_line::{Decoded, Reader, line};
+use crate::public_topics::{LogOptions, PublicTopics};
+use crate::{ExitStatus, write_line};
 
 /// How long one wait for a record takes.
 const WAIT: Duration = Duration::from_millis(500);
@@ -18,9 +18,9 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How a topic is read.
 #[derive(Debug, Subcommand)]
 pub enum Read {
-    /// Print what comes from here on, for ever.
+    /// Print new records, for ever.
     Tail(Tail),
-    /// Print all that is there, and end.
+    /// Print all records, and end.
     Export(Export),
 }
 
@@ -28,10 +28,10 @@ pub enum Read {
 #[derive(Args, Debug)]
 pub struct Tail {
     #[command(flatten)]
-    place: Where,
+    place: LogOptions,
     #[command(flatten)]
     filter: Filter,
-    /// Print what is there before.
+    /// Print old records first.
     #[arg(long)]
     from_beginning: bool,
 }
@@ -40,15 +40,15 @@ pub struct Tail {
 #[derive(Args, Debug)]
 pub struct Export {
     #[command(flatten)]
-    place: Where,
+    place: LogOptions,
     #[command(flatten)]
     filter: Filter,
-    /// Go on for ever with what comes then.
+    /// Go on for ever with new records.
     #[arg(long)]
     follow: bool,
 }
 
-/// Which records.
+/// Which records are printed.
 #[derive(Args, Clone, Debug, Default)]
 struct Filter {
     /// Only those of this namespace.
@@ -79,11 +79,11 @@ struct Filter {
     registry: Option<String>,
 }
 
-/// Reads the topic of a noun and prints it.
+/// Reads a topic and prints it.
 ///
 /// # Errors
-/// Nobody answers, or the topic is not there.
-pub fn run(noun: PublicTopic, read: &Read) -> Result<Ended> {
+/// Nobody answers, or the topic does not exist.
+pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
     let (place, filter, from, follows) = match read {
         Read::Tail(tail) => {
             let from = if tail.from_beginning { From::Beginning } else { From::End };
@@ -98,7 +98,7 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<Ended> {
     let mut reader = Reader::new(noun, url.as_deref())?;
     let from = filter.from_offset.map_or(from, From::Offset);
     let mut reading = place.tail(noun, filter.partition, from)?;
-    let (topic, mut printed, mut ended) = (place.topic(noun), 0, Ended::Well);
+    let (topic, mut printed, mut ended) = (place.topic(noun), 0, ExitStatus::Success);
     while filter.limit.is_none_or(|limit| printed < limit) {
         let record = match reading.next(WAIT)? {
             Step::Record(record) => record,
@@ -109,10 +109,10 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<Ended> {
         if !filter.takes(&record, &told) {
             continue;
         }
-        if let Told::Unreadable(why) = &told {
+        if let Decoded::Unreadable(why) = &told {
             let (partition, offset) = (record.partition, record.offset);
             tracing::warn!(topic, partition, offset, why, "a record cannot be read");
-            ended = Ended::Badly;
+            ended = ExitStatus::Failure;
         }
         if !write_line(&line(&topic, &record, &told)?)? {
             break;
@@ -122,34 +122,34 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<Ended> {
     Ok(ended)
 }
 
-/// A node serves its own, unless it uses another.
-fn registry_of(place: &Place, config: &Config) -> Option<String> {
+/// A node serves its own registry, unless it uses another.
+fn registry_of(place: &PublicTopics, config: &Config) -> Option<String> {
     let url = &config.registry.url.0;
     match place {
-        Place::Kafka(_) | Place::Node(_) if !url.is_empty() => Some(url.clone()),
-        Place::Node(address) => Some(format!("http://{address}")),
-        Place::Kafka(_) => None,
+        PublicTopics::Kafka(_) | PublicTopics::Node(_) if !url.is_empty() => Some(url.clone()),
+        PublicTopics::Node(address) => Some(format!("http://{address}")),
+        PublicTopics::Kafka(_) => None,
     }
 }
 
 impl Filter {
-    /// What cannot be read passes, save by a key that is another's.
-    fn takes(&self, record: &Record, told: &Told) -> bool {
+    /// Records that cannot be decoded pass, unless their key is of another workflow.
+    fn takes(&self, record: &Record, told: &Decoded) -> bool {
         let key = record.key.as_deref();
         let (namespace, id, run, kind) = match told {
-            Told::Event(event) => (
+            Decoded::Event(event) => (
                 Some(event.namespace.as_ref()),
                 Some(event.workflow_id.as_bytes()),
                 Some(event.run_id.as_ref()),
                 event.r#type.as_ref(),
             ),
-            Told::Outcome(outcome) => {
+            Decoded::Outcome(outcome) => {
                 (outcome.namespace.as_deref(), key, outcome.run_id.as_deref(), outcome.status.as_str())
             }
-            Told::Rejection(rejection) => {
+            Decoded::Rejection(rejection) => {
                 (rejection.namespace.as_deref(), key, None, rejection.code.as_ref())
             }
-            Told::Unreadable(_) => {
+            Decoded::Unreadable(_) => {
                 return self.workflow_id.as_ref().is_none_or(|wanted| key == Some(wanted.as_bytes()));
             }
         };

@@ -1,4 +1,4 @@
-//! `everlog schemas`: this release's schemas in a registry.
+//! `everlog schemas`: registers or checks this release's schemas.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use everlog_config::logs::visible;
 use everlog_registry::{Client, ClientError};
 use tokio::time::Instant;
 
-use crate::{Ended, write_line};
+use crate::{ExitStatus, write_line};
 
 /// `everlog schemas`
 #[derive(Debug, Subcommand)]
 pub enum Schemas {
     /// Register the schemas of the public topics, or find them registered.
     ///
-    /// Prints each subject with its id. Ends with 3 where the registry refuses, 1 where it is away.
+    /// Prints each subject with its id. Ends with 3 where the registry refuses, 1 where it does not answer.
     Register(Registry),
     /// Say whether the schemas of the public topics are registered; changes nothing.
     ///
-    /// Prints each subject with its id. Ends with 3 where one is not, 1 where the registry is away.
+    /// Prints each subject with its id. Ends with 3 where one is missing, 1 where the registry does not answer.
     Check(Registry),
 }
 
@@ -34,7 +34,7 @@ pub struct Registry {
     /// What the names of the topics begin with [default: kafka.prefix].
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// How long a registry that is away is asked again, in milliseconds.
+    /// How long a registry that does not answer is asked again, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
 }
@@ -42,8 +42,8 @@ pub struct Registry {
 /// Runs it.
 ///
 /// # Errors
-/// The registry is away.
-pub fn run(schemas: &Schemas) -> Result<Ended> {
+/// The registry does not answer.
+pub fn run(schemas: &Schemas) -> Result<ExitStatus> {
     let (Schemas::Register(asked) | Schemas::Check(asked)) = schemas;
     let config = Config::load(None, &everlog_config::environment())?;
     let prefix = asked.prefix.clone().unwrap_or_else(|| config.kafka.prefix.clone());
@@ -62,14 +62,14 @@ pub fn run(schemas: &Schemas) -> Result<Ended> {
             for noun in PublicTopic::ALL {
                 write_line(&format!("{}\t{}", PublicTopic::subject(&topic(noun)), ids.of(noun)))?;
             }
-            Ok(Ended::Well)
+            Ok(ExitStatus::Success)
         }
         Err(error @ ClientError::Refused { .. }) => {
             eprintln!("everlog: {}", visible::lines(&error.to_string()));
             if matches!(schemas, Schemas::Check(_)) {
                 eprintln!("everlog: register them with everlog schemas register");
             }
-            Ok(Ended::Badly)
+            Ok(ExitStatus::Failure)
         }
         Err(error @ ClientError::Unreachable { .. }) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! `everlog command send`: a command by hand, and what became of it.
+//! `everlog command send`: sends a public command, and prints its outcome.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use everlog_log_kafka::Options;
 use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Step};
 use serde_json::json;
 
-use crate::command_json::Order;
+use crate::command_json::CommandKind;
 use crate::http_client;
-use crate::http_client::Answer;
-use crate::json_line::{Reader, Told, line};
-use crate::public_topics::{Place, Reading, Where};
-use crate::{Ended, write_line};
+use crate::http_client::HttpResponse;
+use crate::json_line::{Decoded, Reader, line};
+use crate::public_topics::{LogOptions, PublicTopics, TopicReader};
+use crate::{ExitStatus, write_line};
 
 /// Bytes of a command on the standard input.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
-/// How long one wait for the outcome takes.
+/// How long one wait for a record takes.
 const WAIT: Duration = Duration::from_millis(200);
 
 /// `everlog command`
@@ -31,8 +31,8 @@ const WAIT: Duration = Duration::from_millis(200);
 pub enum Commands {
     /// Send one command to the topic `commands`.
     ///
-    /// Prints where it stands, and with --reply what became of it. Ends with 0 where it is sent (with --reply: obeyed), 3
-    /// where it is refused, 2 where nobody knows, 1 where nothing was sent.
+    /// Prints where the command is stored, and with --reply its outcome. Ends with 0 where it is sent (with --reply:
+    /// executed), 3 where it is refused, 2 where the outcome is unknown, 1 where nothing was sent.
     Send(Send),
 }
 
@@ -42,13 +42,13 @@ pub struct Send {
     /// The Workflow Id: the key of the record.
     #[arg(long, value_name = "ID")]
     workflow_id: String,
-    /// The namespace; without one, the node's own choice.
+    /// The namespace; without one, the node's default.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Under this id the command is obeyed once, however often it is sent.
+    /// A command with this id is executed once, however often it is sent.
     #[arg(long, value_name = "ID")]
     command_id: Option<String>,
-    /// Not before this moment: milliseconds since 1970, or from now on, such as +30s, +5m, +2h or +7d.
+    /// Not before this time: milliseconds since 1970, or from now on, such as +30s, +5m, +2h or +7d.
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     deliver_at: Option<String>,
     /// Wait for the outcome and print it.
@@ -58,36 +58,36 @@ pub struct Send {
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "reply")]
     reply_timeout_ms: u64,
     #[command(flatten)]
-    place: Where,
+    place: LogOptions,
     #[command(subcommand)]
-    order: Order,
+    order: CommandKind,
 }
 
 /// Runs it.
 ///
 /// # Errors
 /// Nothing was sent.
-pub fn run(command: &Commands) -> Result<Ended> {
+pub fn run(command: &Commands) -> Result<ExitStatus> {
     let Commands::Send(send) = command;
     let value = send.order.json(standard_input)?;
     let config = send.place.settings()?;
     everlog_config::logs::start(&config.logs)?;
     let place = send.place.place(&config);
     let headers = send.headers(&place.topic(PublicTopic::Outcome), now_ms())?;
-    // What is decided before anybody looks would be missed.
+    // The outcome may come before the reader starts otherwise.
     let replies = if send.reply { Some(place.tail(PublicTopic::Outcome, None, From::End)?) } else { None };
     let sent = match &place {
-        Place::Kafka(options) => {
+        PublicTopics::Kafka(options) => {
             produce(options, &place.topic(PublicTopic::Command), send, &value, &headers)?
         }
-        Place::Node(address) => hand_in(*address, send, &value, &headers)?,
+        PublicTopics::Node(address) => hand_in(*address, send, &value, &headers)?,
     };
     let (partition, offset, refusal) = match sent {
-        Sent::Unknown(why) => {
+        SendResult::Unknown(why) => {
             eprintln!("everlog: {}", visible::lines(&why));
-            return Ok(Ended::Unknown);
+            return Ok(ExitStatus::Unknown);
         }
-        Sent::At(partition, offset, refusal) => (partition, offset, refusal),
+        SendResult::At(partition, offset, refusal) => (partition, offset, refusal),
     };
     let topic = place.topic(PublicTopic::Command);
     let mut told = json!({"topic": topic, "partition": partition, "offset": offset});
@@ -96,15 +96,15 @@ pub fn run(command: &Commands) -> Result<Ended> {
     }
     write_line(&told.to_string())?;
     match (refusal, replies) {
-        (Some(_), _) => Ok(Ended::Badly),
-        (None, None) => Ok(Ended::Well),
+        (Some(_), _) => Ok(ExitStatus::Failure),
+        (None, None) => Ok(ExitStatus::Success),
         (None, Some(replies)) => outcome(&place, replies, partition, offset, send.reply_timeout_ms),
     }
 }
 
-/// What became of the sending.
-enum Sent {
-    /// The place, and the refusal where a node read the command at once.
+/// The result of sending.
+enum SendResult {
+    /// Partition and offset, and the refusal where a node has refused the command at once.
     At(u32, u64, Option<(String, String)>),
     Unknown(String),
 }
@@ -130,7 +130,7 @@ fn produce(
     send: &Send,
     value: &str,
     headers: &[(&'static str, String)],
-) -> Result<Sent> {
+) -> Result<SendResult> {
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, Some(value.as_bytes()))).collect();
     let record = Outgoing {
         topic,
@@ -142,9 +142,9 @@ fn produce(
     match Producer::open(options)?.send(&[record]) {
         Ok(places) => {
             let (partition, offset) = places.first().copied().context("a record has a place")?;
-            Ok(Sent::At(partition, offset, None))
+            Ok(SendResult::At(partition, offset, None))
         }
-        Err(Error::Unknown { detail }) => Ok(Sent::Unknown(format!(
+        Err(Error::Unknown { detail }) => Ok(SendResult::Unknown(format!(
             "nobody knows whether the command is there: {detail}; send it again with the same --command-id"
         ))),
         Err(error) => Err(error.into()),
@@ -156,26 +156,26 @@ fn hand_in(
     send: &Send,
     value: &str,
     headers: &[(&'static str, String)],
-) -> Result<Sent> {
+) -> Result<SendResult> {
     let headers: serde_json::Map<_, _> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-    // The value goes as it was written.
+    // The value is sent as it was written.
     let body = format!(
         "{{\"key\":{},\"headers\":{},\"value\":{value}}}",
         json!(send.workflow_id),
         serde_json::Value::Object(headers)
     );
-    let Answer { status, body, .. } = http_client::post(address, "/commands", &body)?;
+    let HttpResponse { status, body, .. } = http_client::post(address, "/commands", &body)?;
     let number = |name: &str| body[name].as_u64();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))
     {
-        (200, Some(partition), Some(offset)) => Ok(Sent::At(partition, offset, None)),
+        (200, Some(partition), Some(offset)) => Ok(SendResult::At(partition, offset, None)),
         (422, Some(partition), Some(offset)) => {
-            Ok(Sent::At(partition, offset, Some((text("code"), text("reason")))))
+            Ok(SendResult::At(partition, offset, Some((text("code"), text("reason")))))
         }
         (504, ..) => {
-            Ok(Sent::Unknown(format!("{}; send it again with the same --command-id", text("error"))))
+            Ok(SendResult::Unknown(format!("{}; send it again with the same --command-id", text("error"))))
         }
         _ => {
             bail!("the node at {address} did not take the command: {}", http_client::complaint(status, &body))
@@ -183,14 +183,14 @@ fn hand_in(
     }
 }
 
-/// Waits for what became of the command at this place.
+/// Waits for the outcome of the command at this partition and offset.
 fn outcome(
-    place: &Place,
-    mut replies: Reading,
+    place: &PublicTopics,
+    mut replies: TopicReader,
     partition: u32,
     offset: u64,
     within_ms: u64,
-) -> Result<Ended> {
+) -> Result<ExitStatus> {
     let deadline = Instant::now() + Duration::from_millis(within_ms);
     // Outcomes are written by nodes of this release.
     let mut reader = Reader::new(PublicTopic::Outcome, None)?;
@@ -198,17 +198,17 @@ fn outcome(
     while Instant::now() < deadline {
         let Step::Record(record) = replies.next(WAIT)? else { continue };
         let told = reader.read(&record)?;
-        let Told::Outcome(outcome) = &told else { continue };
+        let Decoded::Outcome(outcome) = &told else { continue };
         let is_ours = outcome.topic == commands
             && u32::try_from(outcome.partition) == Ok(partition)
             && u64::try_from(outcome.offset) == Ok(offset);
         if is_ours {
             write_line(&line(&topic, &record, &told)?)?;
-            return Ok(if outcome.status == "refused" { Ended::Badly } else { Ended::Well });
+            return Ok(if outcome.status == "refused" { ExitStatus::Failure } else { ExitStatus::Success });
         }
     }
     eprintln!("everlog: the command is sent; no outcome came within {within_ms} ms");
-    Ok(Ended::Unknown)
+    Ok(ExitStatus::Unknown)
 }
 
 fn standard_input() -> Result<String> {
@@ -218,7 +218,7 @@ fn standard_input() -> Result<String> {
     Ok(text)
 }
 
-/// A moment, in ms since 1970-01-01 UTC.
+/// A time, in ms since 1970-01-01 UTC.
 fn moment_ms(text: &str, now_ms: i64) -> Result<i64> {
     let wrong = || {
         anyhow!(

@@ -1,15 +1,15 @@
-//! Tables on a terminal: each column as wide as what stands in it.
+//! Tables on a terminal, with columns as wide as their cells.
 
 use std::borrow::Cow;
 
 use everlog_config::logs::visible;
 
-/// Where the words of a column begin or end.
+/// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Words.
+    /// For text.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 

@@ -16,7 +16,7 @@ const ROWS: &str = "rows";
 
 /// Where a node's log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogPlace {
+pub enum LogLocation {
     /// In the data directory.
     Embedded,
     /// On brokers; the data directory has rows that they bring again.
@@ -80,13 +80,13 @@ impl DataDir {
     }
 
     /// Where the log is whose node keeps its data here; none where nothing is kept yet.
-    pub fn log_place(&self) -> Option<LogPlace> {
+    pub fn log_location(&self) -> Option<LogLocation> {
         let has = |name: &str| self.path.join(name).exists();
         if has("db") {
-            return Some(LogPlace::Embedded);
+            return Some(LogLocation::Embedded);
         }
         // The broker that `everlog dev --kafka` starts keeps its own data beside the rows.
-        (has(ROWS) || has("kafka")).then_some(LogPlace::Kafka)
+        (has(ROWS) || has("kafka")).then_some(LogLocation::Kafka)
     }
 
     /// Refuses the directory of a node whose log is elsewhere: its workflows would seem lost.
@@ -96,12 +96,12 @@ impl DataDir {
     pub fn fits(&self, config: &Config) -> Result<()> {
         let dir = self.path.display();
         let other = "choose another data directory (--data-dir, server.data_dir)";
-        match (self.log_place(), config.kafka.is_used()) {
-            (Some(LogPlace::Kafka), false) => bail!(
+        match (self.log_location(), config.kafka.is_used()) {
+            (Some(LogLocation::Kafka), false) => bail!(
                 "{dir} belongs to a server whose log is on Kafka, and its workflows are there; start it with --kafka, as \
                  before (--kafka-bootstrap, kafka.bootstrap_servers), or {other}"
             ),
-            (Some(LogPlace::Embedded), true) => bail!(
+            (Some(LogLocation::Embedded), true) => bail!(
                 "{dir} has an embedded log, whose workflows are not on Kafka; start it without --kafka (--kafka-bootstrap, \
                  kafka.bootstrap_servers), or {other}"
             ),

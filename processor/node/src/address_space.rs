@@ -1,7 +1,7 @@
-//! The address space that the process may take (`ulimit -v`), held against what it will take.
+//! The address space of the process (`ulimit -v`), checked at the start against what the process will reserve.
 //!
-//! Most of it is taken and never used, so it says little about memory. But whoever gets no more of it ends in the middle of
-//! something: threads of the database cannot be begun, and no library goes on without memory.
+//! Most of it is reserved and never used, so it says little about memory. But a process that gets no more of it fails
+//! in the middle of something: the database cannot start threads, and no library goes on without memory.
 
 use std::fs;
 
@@ -9,19 +9,19 @@ use anyhow::{Result, ensure};
 use everlog_config::Config;
 
 const MIB: u64 = 1 << 20;
-/// What the allocator takes at its start.
+/// What the allocator reserves at its start.
 const ALLOCATOR_BYTES: u64 = 1 << 30;
-/// What the C library's allocator takes for a thread, and for how many threads per core at most.
+/// What the C library's allocator reserves for a thread, and its most arenas per core.
 const ARENA_BYTES: u64 = 64 * MIB;
 const ARENAS_PER_CORE: u64 = 8;
-/// The stack of a thread, if nothing else is said.
+/// The default stack of a thread.
 const STACK_BYTES: u64 = 8 * MIB;
-/// Threads besides those of the settings: of the database, of the log, and those that wait.
+/// Threads besides those of the settings: of the database, of the log, and blocking ones.
 const OTHER_THREADS: u64 = 16 + crate::node::BLOCKING_THREADS_MAX as u64;
 /// Code, and what calls need.
 const REST_BYTES: u64 = 256 * MIB;
 
-/// What a process will take, in bytes.
+/// What the process will reserve, in bytes.
 #[derive(Debug)]
 struct Needs {
     threads: u64,
@@ -44,7 +44,7 @@ impl Needs {
         ALLOCATOR_BYTES + REST_BYTES + self.threads + self.arenas + self.settings
     }
 
-    /// What is wrong with a limit, in words.
+    /// Why a limit is too low; none where it is not.
     fn fault(&self, limit: u64) -> Option<String> {
         let mib = |bytes: u64| bytes / MIB;
         (limit < self.all()).then(|| {
@@ -60,10 +60,10 @@ impl Needs {
     }
 }
 
-/// Checks that the process may take the address space that it will.
+/// Checks that the limit of the address space is high enough.
 ///
 /// # Errors
-/// It may not: how much there is, what takes how much, and the ways out.
+/// It is too low. The error has the limit, what reserves how much, and the ways out.
 pub fn check(config: &Config) -> Result<()> {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let Some(limit) = limit_of(&limits) else { return Ok(()) };
@@ -74,7 +74,7 @@ pub fn check(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// The limit that holds, in bytes; none where there is none.
+/// The limit in bytes; none where there is no limit.
 fn limit_of(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()

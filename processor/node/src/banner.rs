@@ -1,13 +1,13 @@
-//! What `everlog dev` tells when it serves: where everything is, and what to try next.
+//! What `everlog dev` prints when it serves: the addresses, and what to try next.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Where a node is reached.
+/// The addresses of a node.
 #[derive(Clone, Copy)]
 pub struct Addresses {
-    /// By SDKs.
+    /// For SDKs.
     pub calls: SocketAddr,
     /// For metrics and health.
     pub metrics: SocketAddr,
@@ -15,17 +15,17 @@ pub struct Addresses {
     pub face: SocketAddr,
 }
 
-/// What the banner shows.
+/// The content of the banner.
 pub struct Banner<'a> {
-    /// Where it is reached.
+    /// The addresses.
     pub addresses: Addresses,
-    /// The brokers that have the log, and what the names of its topics begin with; none for the embedded log.
+    /// The brokers of the log and the prefix of its topics; none for the embedded log.
     pub kafka: Option<(&'a str, &'a str)>,
-    /// Where the data is, or on Kafka what is kept beside the log.
+    /// The data directory.
     pub data_dir: &'a Path,
-    /// The data is removed at the end.
+    /// The directory is removed at the end.
     pub ephemeral: bool,
-    /// Appends are synced.
+    /// Appends are synced to the disk.
     pub synced: bool,
     /// Partitions.
     pub partitions: u32,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_banner_says_where_everything_is_and_what_to_try_next() {
         let text = banner(Path::new("./everlog-data")).render(false);
-        // A margin, for an expected text may not be indented as a whole.
+        // A margin, because an expected text may not be indented as a whole.
         let lines: Vec<String> = text.lines().map(|line| format!("|{line}")).collect();
         expect![[r#"
             |

@@ -1,10 +1,10 @@
-//! A thread's clock: it shows the system's time and grows with time, also while the system's is being set.
+//! The clock of a thread. It shows the system's time and runs evenly, also while the system's clock is being set.
 
 use std::time::{Duration, Instant};
 
 use everlog_log::clock::now_ms;
 
-/// How far the system's clock may be from ours before it counts as set.
+/// A smaller difference from the system's clock does not count as a set clock.
 const SET_BY_MIN_MS: i64 = 1_000;
 
 /// Measures time from a moment of the system's clock on.
@@ -14,17 +14,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// It shows what the system's clock shows.
+    /// A clock that shows what the system's clock shows.
     pub fn new() -> Self {
         Self { since: Instant::now(), since_ms: now_ms() }
     }
 
-    /// Milliseconds since 1970-01-01 UTC: as the system's clock would show if nobody had set it.
+    /// Milliseconds since 1970-01-01 UTC, as if nobody had set the system's clock.
     pub fn now_ms(&self) -> i64 {
         self.at_ms(self.since.elapsed())
     }
 
-    /// By how much the system's clock was set, or the machine slept, in ms; it is followed from here on.
+    /// By how many ms the system's clock was set, or the machine slept. The clock follows it from here on.
     pub fn was_set(&mut self) -> Option<i64> {
         self.follow(self.since.elapsed(), now_ms())
     }

@@ -1,20 +1,20 @@
-//! What an error of a partition leads to.
+//! What a node does about an error of a partition: replace its rows, retry, or give the partition up.
 
 use everlog_partition::{Error, RowsFault};
 
 /// What an error of a partition asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorPolicy {
-    /// The rows kept beside the log are of no use, or may be to blame: new ones come from it.
+    /// The rows beside the log are of no use, or may be the cause: they are replaced by new ones from the log.
     ReplaceRows(RowsFault),
-    /// It may pass: take the partition over again in a while.
+    /// The error may go away by itself: the partition is taken over again after a pause.
     Retry,
-    /// It cannot go on, see [`End`].
+    /// The partition fails, see [`LossScope`].
     Fail,
 }
 
 impl ErrorPolicy {
-    /// `remote`: the log is that of the brokers.
+    /// `remote`: the log is on Kafka.
     pub fn of(error: &Error, remote: bool) -> Self {
         use everlog_log::Error as Log;
         match error {
@@ -31,17 +31,17 @@ impl ErrorPolicy {
     }
 }
 
-/// What becomes of a partition that cannot go on, and that new rows do not help.
+/// Where a failed partition could still be served, when new rows do not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossScope {
-    /// It stays closed, here and on any other node: what is in the log keeps it from being served.
+    /// Nowhere: because of what is in the log it stays closed at every node.
     Closed,
-    /// It is lost to this node, and may be served by another.
+    /// At another node.
     Lost,
 }
 
 impl LossScope {
-    /// `remote`: the log is that of the brokers.
+    /// `remote`: the log is on Kafka.
     pub fn of(error: &Error, remote: bool) -> Self {
         use everlog_log::Error as Log;
         match error {

@@ -6,38 +6,38 @@ use crate::storage::log_backend;
 /// How a node ended that had started.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// As it was asked to.
+    /// It was asked to end.
     Asked,
-    /// Because it could not go on, and why.
+    /// It could not go on; why.
     Failed(String),
 }
 
 /// Why a node begins to end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Somebody asked it to.
+    /// It was asked to.
     Asked,
-    /// Nothing can be written any more: there is nothing to stop in order.
+    /// The log is closed for writes, so nothing can be stopped in order.
     LogEnded(String),
-    /// The other partitions can be stopped in order.
+    /// A partition failed. The others are stopped in order.
     PartitionEnded(Loss),
-    /// Nobody serves calls any more.
+    /// The gateway ended by itself.
     GatewayEnded(String),
 }
 
-/// A partition that cannot go on.
+/// A partition that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Somebody else has it, perhaps known by name.
+    /// Another node has taken it over, whose name may be known.
     TakenOver(u32, Option<String>),
-    /// What is in the log keeps it from being served by any node.
+    /// It cannot be served at any node because of what is in the log.
     Closed(String),
-    /// Something else, in words.
+    /// Another reason, as text.
     Other(String),
 }
 
 impl Loss {
-    /// `from`: what is told of where it came from, if there is something.
+    /// `from`: where the partition was restored from, for the text; may be empty.
     pub fn of(partition: u32, end: LossScope, error: &everlog_partition::Error, from: &str) -> Self {
         let told = |reason| match end {
             LossScope::Closed => Self::Closed(reason),
@@ -58,7 +58,7 @@ impl Loss {
         }
     }
 
-    /// What is told; a later loss may know who took over.
+    /// The reason as text. A later loss may know the name of the new owner.
     pub fn reason(self, mut later: impl Iterator<Item = Loss>) -> String {
         let told = |partition, by: &str| {
             format!(

@@ -1,4 +1,4 @@
-//! The binary `everlog`.
+//! The binary `everlog`: the command line, the exit codes, the allocator.
 
 mod address_space;
 mod banner;
@@ -28,8 +28,8 @@ use crate::cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use crate::exit_cause::Ended;
 use crate::services::topics::TopicsVerdict;
 
-/// Steps allocate many small pieces and free them on other threads, which this allocator does faster than the C
-/// library's, and it gives memory back. RocksDB keeps to the C library's.
+/// Partitions allocate many small pieces that other threads free. This allocator is faster at that than the C
+/// library's, and gives memory back. RocksDB uses the C library's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -42,14 +42,14 @@ const ENDED_WELL: u8 = 0;
 const NOT_STARTED: u8 = 1;
 /// It had started and could not go on.
 const FAILED: u8 = 2;
-/// The topics are such that serving on them is refused.
+/// The topics cannot be served on.
 const REFUSED: u8 = 3;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => {
-            // Nobody is left to be told when even this cannot be written.
+            // If even this cannot be written, nobody can be told.
             let _ = usage.print();
             return ExitCode::from(if usage.use_stderr() { NOT_STARTED } else { ENDED_WELL });
         }
@@ -103,7 +103,7 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
         config.kafka.bootstrap_servers.clone_from(brokers);
     }
     if !environment.contains_key(REPLICATION) {
-        // A broker to try things out is alone.
+        // A broker for trying things out is usually alone.
         config.kafka.replication = 1;
     }
     config.validate()?;
@@ -143,7 +143,7 @@ fn look_at_topics(command: &TopicsCommand) -> u8 {
     }
 }
 
-fn by_hand(ended: Result<everlog_cli::Ended>) -> u8 {
+fn by_hand(ended: Result<everlog_cli::ExitStatus>) -> u8 {
     match ended {
         Ok(ended) => ended.code(),
         Err(error) => code_of(Err(error)),

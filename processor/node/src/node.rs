@@ -1,4 +1,4 @@
-//! The node: everything wired together, from the first bind to the last commit.
+//! The node: starts its components in order, watches them, and stops them.
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -44,30 +44,30 @@ use crate::storage::log_backend::LogBackend;
 use crate::storage::{retention, token_keys};
 use crate::{public_http, signals};
 
-/// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
+/// Threads for calls that block: reads of topics, requests to brokers, take-overs of partition groups.
 pub const BLOCKING_THREADS_MAX: usize = 32;
-/// How often the node looks at itself.
+/// How often the node checks its own health.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long the first calls are kept waiting for partitions that do not serve yet, and how often those are looked at.
+/// How long the first calls wait for partitions that do not serve yet, and how often these are checked.
 const START_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
-/// How long what is left on the runtime may take to go, once everything has been stopped in order.
+/// How long tasks that are left on the runtime may take to end, after everything was stopped in order.
 pub const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
 
-/// Descriptors that a node takes for itself, and those of a partition on Kafka.
+/// Descriptors for the node itself, and for a partition on Kafka.
 const OWN_DESCRIPTORS: u64 = 128;
 const PARTITION_DESCRIPTORS: u64 = 32;
-/// Connections at once of whoever reads metrics, and of other nodes, each of which has one.
+/// Connections for metrics, and for other nodes; each of these has one.
 const METRICS_CONNECTIONS_MAX: usize = 256;
 const NODE_CONNECTIONS_MAX: usize = 1_000;
 
-/// Partitions that are heard of when they cannot go on.
+/// Losses of partitions that are kept until the node handles them.
 const LOSSES_MAX: usize = 64;
 
 /// Runs a node until it is asked to stop or cannot go on.
 ///
 /// # Errors
-/// It cannot start: what is wrong and the way out, in one line.
+/// It cannot start. The error has the reason and the way out, in one line.
 pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
     address_space::check(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -91,7 +91,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     metrics::watch_listeners(&registry, listeners.counts());
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
-    // From here on this thread blocks now and then; the pages are served by others.
+    // From here on this thread blocks at times. Metrics and health are served by other threads.
     let Some(backend) = open_backend(config, data, asked.clone()).await? else { return Ok(Ended::Asked) };
     keep_address(&backend, data, NodeFile { instance, metrics_address: listeners.metrics.1 });
     health.log_is_open(backend.health_source(), backend.log().partitions());
@@ -159,8 +159,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     Ok(end(cause, ends, running, backend, failures).await)
 }
 
-/// The descriptors of the process, and how many it needs for itself: a few dozen files of each database, and on Kafka what clients of
-/// each partition connect by.
+/// The descriptors of the process, and how many it needs for itself: a few dozen files for each database, and on
+/// Kafka the connections of each partition's clients.
 fn descriptors(config: &Config) -> Descriptors {
     let needed = match config.kafka.is_used() {
         true => OWN_DESCRIPTORS + u64::from(config.kafka.partitions) * PARTITION_DESCRIPTORS,
@@ -169,12 +169,12 @@ fn descriptors(config: &Config) -> Descriptors {
     let descriptors = Descriptors::raise(needed);
     if descriptors.are_few() {
         let Descriptors { most, needed } = descriptors;
-        tracing::warn!(most, needed, "there are few descriptors, and so few connections: raise `ulimit -n`");
+        tracing::warn!(most, needed, "few descriptors, and so few connections: raise `ulimit -n`");
     }
     descriptors
 }
 
-/// Serves metrics and health from here on; the instance that the answers show.
+/// Serves metrics and health from here on. Returns the instance that the responses show.
 fn serve_pages(listener: Listener, health: &Arc<Health>, registry: &Registry) -> Result<String> {
     metrics::watch_node(registry, health);
     let instance = uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string();
@@ -186,7 +186,7 @@ fn serve_pages(listener: Listener, health: &Arc<Health>, registry: &Registry) ->
     Ok(instance)
 }
 
-/// Opens the log; none where the node is asked to end before that has come about.
+/// Opens the log; none where the node is asked to end before that.
 async fn open_backend(
     config: &Config,
     data: &DataDir,
@@ -198,16 +198,16 @@ async fn open_backend(
     }
 }
 
-/// Keeps where the node is reached in its directory, which is locked from here on where it has the log.
+/// Writes the node's address to its data directory, which is locked from here on where it has the log.
 fn keep_address(backend: &LogBackend, data: &DataDir, file: NodeFile) {
     if !backend.is_remote()
         && let Err(error) = file.write(data.path())
     {
-        tracing::warn!(%error, "the doctor will not find this node by its directory");
+        tracing::warn!(%error, "address not written to the data directory: the doctor will not find this node");
     }
 }
 
-/// The node is ready with its part of the partitions, once it has one; what it does among the others is shown.
+/// Makes readiness depend on the cluster, and adds its metrics.
 fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
     metrics::watch_cluster(registry, cluster);
     let minded = Arc::clone(cluster);
@@ -218,7 +218,8 @@ fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
     health.partitions_are_shared();
 }
 
-/// What the partitions will count, and how far their restores are, for all who look before they serve.
+/// The counters of all partitions, and the progress of their restores, for everybody who reads them before the
+/// partitions serve.
 fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
     let stats: Vec<Arc<Stats>> = (0..backend.log().partitions()).map(|_| Arc::default()).collect();
     health.partitions_recover(stats.clone());
@@ -230,21 +231,21 @@ fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)
     stats
 }
 
-/// A listener and its address; a port of 0 has become a free one.
+/// A listener and its address; port 0 has become a free port.
 type Bound = (Listener, SocketAddr);
 
-/// Where the node is reached, taken before anything else: what is in use already is told at once.
+/// The listeners. They are bound first, so that an address in use is reported at once.
 struct Listeners {
     calls: Bound,
     metrics: Bound,
     face: Bound,
-    /// Where there may be other nodes.
+    /// On Kafka, for other nodes.
     nodes: Option<Bound>,
 }
 
 impl Listeners {
-    /// Each has its share of the connections that the descriptors allow: half for calls, a quarter for the public face, and an eighth
-    /// for metrics and for other nodes.
+    /// Each gets its share of the descriptors for connections: half for calls, a quarter for public HTTP, an eighth
+    /// each for metrics and for other nodes.
     async fn bind(config: &Config, descriptors: Descriptors) -> Result<Self> {
         let Config { server, http, cluster, .. } = config;
         let few = |most| Bounds { connections_max: descriptors.share(1, most), ..Bounds::default() };
@@ -265,7 +266,7 @@ impl Listeners {
         })
     }
 
-    /// What they count, by what they are for.
+    /// Their counters, by purpose.
     fn counts(&self) -> Vec<(&'static str, Arc<Counts>)> {
         let nodes = self.nodes.iter().map(|bound| ("nodes", bound));
         let others = [("calls", &self.calls), ("metrics", &self.metrics), ("http", &self.face)];
@@ -273,7 +274,7 @@ impl Listeners {
     }
 }
 
-/// The ids of the schemas, known before any partition is owned, unless the node ends first.
+/// The ids of the schemas, which must be known before a partition is owned; an error where the node ends first.
 async fn known_ids(
     schemas: &Arc<Schemas>,
     config: &Config,
@@ -298,7 +299,7 @@ async fn known_ids(
     }
 }
 
-/// Begins to read the topic of commands, where there is one.
+/// Starts to read the topic `commands`, on Kafka.
 fn start_commands(
     config: &Config,
     backend: &LogBackend,
@@ -315,7 +316,7 @@ fn start_commands(
     Some(commands)
 }
 
-/// On the embedded log: commands are taken by HTTP, and entries of public topics forgotten in time.
+/// On the embedded log: takes commands by HTTP, and deletes old records of public topics.
 fn keep_public(
     config: &Config,
     backend: &LogBackend,
@@ -331,11 +332,11 @@ fn keep_public(
     let lookup = Lookup(Arc::clone(schemas));
     let commands = everlog_ingress::HttpSource::new(journals, topic, lookup, names.clone(), options);
     metrics::watch_inbox(registry, commands.stats());
-    // Set once: here.
+    // Set once, here.
     let _ = inbox.set(commands);
 }
 
-/// As far as it can be known before the log is open.
+/// As far as it is known before the log is open.
 fn partitions_wished(config: &Config) -> u32 {
     if config.kafka.is_used() { config.kafka.partitions } else { config.log.partitions }
 }
@@ -353,7 +354,7 @@ async fn bind(address: SocketAddr, option: &str, bounds: Bounds) -> Result<Bound
     Ok((Listener::new(listener, bounds), address))
 }
 
-/// Joins the other nodes, where there may be some.
+/// Joins the cluster, on Kafka.
 fn join(
     config: &Config,
     backend: &LogBackend,
@@ -396,7 +397,8 @@ fn join(
     Cluster::join(about, (&kafka.log, &options), local, listener).map(Some)
 }
 
-/// The partitions, who is told when one of them has ended, and who hears of it. Those of an embedded log are at work.
+/// Starts the partitions' threads. Returns the callback for failed partitions, and the channel that it reports to. On
+/// an embedded log the partitions serve on return.
 fn start_partitions(
     config: &Config,
     data: &DataDir,
@@ -408,8 +410,8 @@ fn start_partitions(
     let from = log_backend::from_topics(config);
     let failed: Arc<Failed> =
         Arc::new(move |partition: u32, end: LossScope, error: &everlog_partition::Error| {
-            tracing::error!(partition, %error, "a partition has ended");
-            // The first one is enough to end the node; the others may know who took over.
+            tracing::error!(partition, %error, "partition failed");
+            // The first one ends the node. Later ones may know the name of the new owner.
             let _ = sender.try_send(Loss::of(partition, end, error, &from));
         });
     let options = driver_options(config, backend.log().partitions(), names);
@@ -482,7 +484,7 @@ async fn all_serve(running: &Running, health: &Health, mut asked: watch::Receive
         () = serve => {}
         _ = asked.wait_for(|asked| *asked) => {}
         () = tokio::time::sleep(START_WITHIN) => {
-            tracing::warn!(reasons = health.signs().unready().join("; "), "not ready yet");
+            tracing::warn!(reasons = health.signs().unready().join("; "), "node not ready yet");
         }
     }
 }
@@ -513,8 +515,8 @@ async fn watch(
             return cause;
         }
         match (disk_was_full, signs.disk_full) {
-            (false, true) => tracing::warn!("the disk is full: nothing new is taken until there is room"),
-            (true, false) => tracing::info!("the disk has room again"),
+            (false, true) => tracing::warn!("disk full: writes are refused until there is room"),
+            (true, false) => tracing::info!("disk has room again"),
             (false, false) | (true, true) => {}
         }
         disk_was_full = signs.disk_full;
@@ -522,7 +524,7 @@ async fn watch(
     }
 }
 
-/// What keeps the log from taking anything, for as long as it does, and that it is over.
+/// Logs that the log does not take writes, and that it takes them again.
 fn tell_of_log(trouble: Option<&str>, outage: &mut Outage) {
     let now = Instant::now();
     match trouble {
@@ -532,16 +534,17 @@ fn tell_of_log(trouble: Option<&str>, outage: &mut Outage) {
     }
 }
 
-/// Why the node ends if a partition is lost. One that another node has taken over is no reason, nor is one that no node can
-/// serve: the next owner would end as well. Where this node has all partitions, and none can be served, there is nothing to go on with.
+/// Why the node ends if a partition is lost. A partition that another node has taken over is no reason. Nor is one
+/// that no node can serve, because the next owner would end as well. If this node has all partitions and all are
+/// closed, it ends.
 async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
     match (&loss, cluster) {
         (Loss::TakenOver(partition, node), Some(cluster)) if cluster.step_down(*partition).await => {
-            tracing::info!(partition, by = node, "another node has the partition now");
+            tracing::info!(partition, by = node, "partition taken over by another node");
             None
         }
         (Loss::Closed(reason), Some(cluster)) if !cluster.is_closed_whole() => {
-            tracing::error!(reason, "a partition stays closed; the others go on");
+            tracing::error!(reason, "partition closed; the others serve on");
             None
         }
         _other => Some(Cause::PartitionEnded(loss)),

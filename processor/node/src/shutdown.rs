@@ -1,4 +1,5 @@
-//! The end of a node, in order: what others can take over goes to them, then connections, partitions, the log.
+//! The end of a node, in order: partition groups are handed over, then connections, partitions and the log are
+//! closed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,21 +14,21 @@ use crate::services::commands::Commands;
 use crate::services::gateway::Gateway;
 use crate::storage::log_backend::LogBackend;
 
-/// How long a log on Kafka may take to close: what was not committed by then is applied again by whoever has the partitions next.
+/// How long a log on Kafka may take to close. What is not committed by then is applied again by the next owner.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What ends with the node, besides the partitions and their log.
 pub struct ShutdownParts {
-    /// The reading of commands.
+    /// The reader of commands.
     pub commands: Option<Commands>,
-    /// Whoever serves calls.
+    /// The gateway.
     pub gateway: Option<Gateway>,
-    /// This node among the others.
+    /// The cluster.
     pub cluster: Option<Arc<Cluster>>,
 }
 
-/// Stops everything in order: what others can take over goes to them, then connections, partitions with their last
-/// commit, the log.
+/// Stops everything in order: hands partition groups over, then closes connections, partitions with their last
+/// commit, and the log.
 pub async fn end(
     cause: Cause,
     ShutdownParts { commands, gateway, cluster }: ShutdownParts,
@@ -61,10 +62,10 @@ pub async fn end(
     }
     running.stop_polls();
     if !running.stop() {
-        tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");
+        tracing::warn!("partitions still being taken over at the end; acknowledged requests are durable");
         std::mem::forget(backend);
     } else if !close(backend) {
-        tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
+        tracing::warn!("log still in use at the end; acknowledged requests are durable");
     }
     tracing::info!(took_ms = elapsed_ms(began), "stopped");
     let later = unminded.into_iter().chain(std::iter::from_fn(|| failures.try_recv().ok()));
@@ -75,7 +76,7 @@ pub async fn end(
     }
 }
 
-/// What others can take over goes to them; what they have taken already is not waited for, however long the brokers take to say so.
+/// Hands partition groups over. Groups that others have taken already are not waited for.
 async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unminded: &mut Vec<Loss>) {
     let step_down = async {
         while let Some(loss) = failures.recv().await {
@@ -92,14 +93,14 @@ async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unm
     }
 }
 
-/// Closes the log; false where somebody else still uses it, or the brokers keep it from closing.
+/// Closes the log. False where it is still in use, or the brokers keep it from closing.
 fn close(backend: LogBackend) -> bool {
     if !backend.is_remote() {
         return backend.close();
     }
     let (sender, closed) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("close".into());
-    // Nobody listens any more where it took too long.
+    // If it took too long, nobody receives this.
     let spawned = thread.spawn(move || {
         let _ = sender.send(backend.close());
     });
@@ -111,9 +112,8 @@ pub fn log_ended(reason: &str) -> Ended {
     Ended::Failed(format!("{reason}; nothing acknowledged is lost: mend the disk, then start again"))
 }
 
-/// Ends with a log that is closed only where it is whole. PeerForwarder may still be about to go, on threads that nobody waits
-/// for. Whoever goes last would close a database that has failed while the process ends around it, and RocksDB would
-/// abort; so nobody is the last one.
+/// Closes the log only where it is whole. Threads that nobody waits for may still use it. The last user would close a
+/// failed database while the process ends, and RocksDB would abort. So the handle is leaked.
 pub fn leave(backend: LogBackend, ended: &Ended) {
     if *ended == Ended::Asked {
         backend.close();

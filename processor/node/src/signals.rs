@@ -1,4 +1,4 @@
-//! When the node is asked to stop: by SIGTERM or Ctrl-C. Asked again, it ends at once.
+//! Requests to stop: SIGTERM or Ctrl-C. The second one ends the process at once.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Both ways to ask.
+/// Both signals.
 struct Requests {
     terminate: Signal,
     interrupt: Signal,
@@ -17,7 +17,7 @@ impl Requests {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next one: its name and what a shell calls an end by it.
+    /// The next one: its name, and the exit code that a shell expects.
     async fn next(&mut self) -> (&'static str, i32) {
         tokio::select! {
             _ = self.terminate.recv() => ("SIGTERM", 128 + 15),
@@ -35,12 +35,12 @@ pub fn asked(remove: Option<PathBuf>) -> Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         let (name, _) = requests.next().await;
-        tracing::info!(signal = name, "stopping; once more ends it at once");
+        tracing::info!(signal = name, "stopping; a second signal ends the process at once");
         sender.send_replace(true);
         let (name, code) = requests.next().await;
-        tracing::warn!(signal = name, "ended at once; what was acknowledged is safe");
+        tracing::warn!(signal = name, "ended at once; acknowledged requests are durable");
         if let Some(dir) = remove {
-            // Nobody is left to be told.
+            // If even this cannot be written, nobody can be told.
             let _ = std::fs::remove_dir_all(dir);
         }
         std::process::exit(code);

@@ -36,7 +36,7 @@ pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
         site.restart(1).await?;
         load.further(size.open as u64 / 2).await?;
     }
-    outcome.how = format!("partitions rested {} times", scene.node.times_said("taken over again in a while"));
+    outcome.how = format!("partitions rested {} times", scene.node.times_said("partition backs off"));
     Ok(scene.finish(load, outcome).await?.0)
 }
 

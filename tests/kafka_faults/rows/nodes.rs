@@ -53,7 +53,7 @@ pub async fn overtaken(site: Site, size: Size) -> anyhow::Result<Outcome> {
         scene.node.resume()?;
         let status = scene.node.ended().await.context("the node that was overtaken goes on")?;
         ensure!(status.code() == Some(2), "the node that was overtaken ended with {status}");
-        outcome.seen += u64::from(scene.node.said().contains("taken over"));
+        outcome.seen += u64::from(scene.node.said().contains("was taken over by"));
         scene.node = next;
     }
     outcome.how = format!("{} former owners ended with code 2", outcome.seen);

@@ -21,7 +21,7 @@ use crate::story::{Line, line};
 /// How long the disk stays full once the node has noticed: it has more files than one.
 const FULL_FOR: Duration = Duration::from_secs(10);
 /// What a node says when it cannot use rows.
-const ASIDE: &str = "are set aside";
+const ASIDE: &str = "rows set aside";
 
 /// F17: the directory is removed while the node is down, in the end after all have come to rest: then describe and
 /// history of every workflow are what they were, byte for byte.

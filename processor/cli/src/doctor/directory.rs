@@ -1,10 +1,10 @@
-//! The data directory of an embedded log, as the doctor sees it.
+//! The doctor's checks of the data directory of an embedded log.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use everlog_config::Config;
-use everlog_config::data_dir::{DataDir, LogPlace};
+use everlog_config::data_dir::{DataDir, LogLocation};
 use everlog_config::node_file::NodeFile;
 use everlog_log::Error;
 use everlog_rocks::log::Embedded;
@@ -12,7 +12,7 @@ use everlog_rocks::log::Embedded;
 use crate::doctor::Finding;
 use crate::http_client;
 
-/// Looks at it. It is opened where no node runs, as a node would open it, and otherwise the node is asked.
+/// Checks it. If no node runs, the log is opened as a node would open it. Otherwise the node is asked.
 pub fn look(config: &Config) -> Vec<Finding> {
     let dir = &config.server.data_dir;
     let Ok(metadata) = std::fs::metadata(dir) else {
@@ -35,9 +35,9 @@ pub fn look(config: &Config) -> Vec<Finding> {
     }];
     let data = DataDir::lasting(dir);
     findings.push(room(dir, data.options(config).free_bytes_kept()));
-    match data.log_place() {
-        Some(LogPlace::Embedded) => {}
-        Some(LogPlace::Kafka) => {
+    match data.log_location() {
+        Some(LogLocation::Embedded) => {}
+        Some(LogLocation::Kafka) => {
             let found = "it belongs to a node whose log is on Kafka";
             findings.push(Finding::warn("log", found, "name its brokers (--kafka-bootstrap, --config)"));
             return findings;
@@ -65,7 +65,7 @@ fn room(dir: &Path, kept_bytes: u64) -> Finding {
     }
 }
 
-/// Of the free bytes the log keeps so many.
+/// The log refuses writes below `kept_bytes` of free space.
 fn judge_room(free_bytes: u64, kept_bytes: u64) -> Finding {
     let found = format!("{} MiB are free on its disk", free_bytes >> 20);
     let fix = format!(
@@ -89,7 +89,7 @@ fn recovered(log: &Embedded) -> Finding {
     Finding::good("log", found)
 }
 
-/// The node that has the directory. Whoever else answers at its address is not spoken of.
+/// Asks the node that owns the directory. Another server at its address is not reported on.
 fn node(dir: &Path) -> Finding {
     let about = "node";
     let Some(file) = NodeFile::read(dir) else {
@@ -150,7 +150,7 @@ mod tests {
         assert!(verdicts(&config).contains(&("disk", Verdict::Fail)));
     }
 
-    /// Where every question is answered as a node of this instance does whose health is good.
+    /// A server that answers every request as a healthy node of this instance.
     fn healthy(instance: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it has one");

@@ -1,4 +1,4 @@
-//! A log on Kafka, as the doctor sees it.
+//! The doctor's checks of a log on Kafka.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use everlog_log_kafka::topics::inspect::{Applied, Commands, Examined, Journal, O
 
 use crate::doctor::{Finding, Verdict};
 
-/// Journal records that are not applied yet: more of them, and nobody serves, or not fast enough.
+/// More journal records that are not applied mean that nobody serves, or not fast enough.
 const LAG_RECORDS: u64 = 50_000;
-/// Clocks further apart fire timers noticeably late or look for them too early.
+/// Clocks further apart make timers noticeably late.
 const SKEW_MS: i64 = 1_000;
-/// The longest that brokers let a producer of anybody keep a transaction open, unless they are set otherwise.
+/// The longest transaction of any producer that brokers allow by default.
 const FOREIGN_TRANSACTION_MS: i64 = 15 * 60_000;
 
-/// Looks at it.
+/// Checks it.
 ///
 /// # Errors
-/// Nobody could look.
+/// The brokers do not answer.
 pub fn look(config: &Config) -> Result<Vec<Finding>> {
     let options = config.kafka.options("doctor");
     let began_ms = now_ms();
@@ -27,8 +27,8 @@ pub fn look(config: &Config) -> Result<Vec<Finding>> {
     Ok(judge(&examined, config, began_ms..now_ms()))
 }
 
-/// `looked_ms`: when the looking began and ended, by the clock here. It takes seconds where a broker or a node was just lost, so
-/// ages are told from its beginning, and only what is ahead of its end is ahead of this clock.
+/// `looked_ms`: begin and end of the examination by the local clock. It takes seconds where a broker or a node was
+/// just lost. So ages count from its begin, and only what is ahead of its end is ahead of the local clock.
 fn judge(examined: &Examined, config: &Config, looked_ms: Range<i64>) -> Vec<Finding> {
     let mut findings = topics(examined);
     findings.extend(transactions(&examined.open, config, looked_ms.start));
@@ -65,7 +65,7 @@ fn transactions(open: &[Open], config: &Config, now_ms: i64) -> Vec<Finding> {
         } else {
             (ours_ms, "a node")
         };
-        // Those of a node that commits are open for a moment, ten times a second.
+        // Transactions of a node that commits are open for a moment, ten times a second.
         if age_ms <= limit_ms && *topic != commands {
             continue;
         }
@@ -139,8 +139,8 @@ fn positions(journals: &[Journal]) -> Vec<Finding> {
     findings
 }
 
-/// The brokers' clock stands in the journals, that of the nodes in the rows that they commit. A record cannot come from the future, nor
-/// a commit be earlier than what it applies; that a commit is late says nothing: a take-over delays it.
+/// Journals have the brokers' clock, committed rows the nodes' clock. A record cannot come from the future, and a
+/// commit cannot be earlier than what it applies. A late commit says nothing, because a take-over delays it.
 fn clocks(journals: &[Journal], now_ms: i64) -> Vec<Finding> {
     let fix = "keep the clocks of brokers and nodes together (NTP): timers fire by the brokers' and are looked for by \
                the nodes'";
@@ -169,7 +169,7 @@ fn clocks(journals: &[Journal], now_ms: i64) -> Vec<Finding> {
     findings
 }
 
-/// When it was committed, and how much later than what it applied was appended.
+/// When it was committed, and how much later the record that it applied was appended.
 fn lag(position: Applied) -> Option<(i64, i64)> {
     let (committed, appended) = (position.committed_ms?, position.appended_ms?);
     Some((committed, committed - appended))
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_700_000_000_000;
-    /// How long the looking took.
+    /// How long the examination took.
     const LOOKED_MS: i64 = 4_000;
 
     fn journal(position: Applied) -> Journal {

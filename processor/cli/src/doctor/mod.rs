@@ -1,4 +1,5 @@
-//! `everlog doctor`: looks at a log and its surroundings, and says what is wrong and how it is put right.
+//! `everlog doctor`: checks a log and what it depends on, and prints what is wrong and how to repair it. Changes
+//! nothing.
 
 mod directory;
 mod kafka;
@@ -10,8 +11,8 @@ use clap::Args;
 use everlog_log::clock::now_ms;
 use serde_json::json;
 
-use crate::public_topics::Where;
-use crate::{Ended, write_line};
+use crate::public_topics::LogOptions;
+use crate::{ExitStatus, write_line};
 
 /// `everlog doctor`
 #[derive(Args, Debug)]
@@ -25,7 +26,7 @@ pub struct Doctor {
     /// The data directory of an embedded log [default: server.data_dir].
     #[arg(long, value_name = "DIR", conflicts_with = "kafka_bootstrap")]
     data_dir: Option<std::path::PathBuf>,
-    /// A schema registry to look at too [default: registry.url].
+    /// A schema registry to check too [default: registry.url].
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
     /// Print one JSON object a line.
@@ -33,23 +34,23 @@ pub struct Doctor {
     json: bool,
 }
 
-/// How something stands.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
-    /// It works, but somebody should know.
+    /// It works, but an operator should know.
     Warn,
     Fail,
 }
 
-/// What was found out.
+/// The finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
-    /// What was looked at.
+    /// What was checked.
     about: &'static str,
     verdict: Verdict,
     found: String,
-    /// How it is put right.
+    /// How to repair it.
     fix: Option<String>,
 }
 
@@ -89,12 +90,12 @@ impl Finding {
 /// Runs it.
 ///
 /// # Errors
-/// Nobody could look.
-pub fn run(doctor: &Doctor) -> Result<Ended> {
-    let place = Where {
+/// Nothing could be checked.
+pub fn run(doctor: &Doctor) -> Result<ExitStatus> {
+    let place = LogOptions {
         config: doctor.config.clone(),
         kafka_bootstrap: doctor.kafka_bootstrap.clone(),
-        ..Where::default()
+        ..LogOptions::default()
     };
     let mut config = place.settings()?;
     everlog_config::logs::start(&config.logs)?;
@@ -115,7 +116,7 @@ pub fn run(doctor: &Doctor) -> Result<Ended> {
         }
     }
     let fails = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
-    Ok(if fails { Ended::Badly } else { Ended::Well })
+    Ok(if fails { ExitStatus::Failure } else { ExitStatus::Success })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The nodes that share a log, as the doctor sees them.
+//! The doctor's checks of the nodes on a log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -8,20 +8,20 @@ use everlog_config::Config;
 use everlog_log_kafka::control::client::ControlClient;
 
 use crate::doctor::Finding;
-use crate::nodes::trust;
+use crate::nodes::peer_auth;
 use crate::nodes::{NodeState, Nodes, PartitionState};
 
-/// Looks at them; at nothing where the topics are not there, which is told elsewhere.
+/// Checks them. Checks nothing where the topics are missing, which another check reports.
 ///
 /// # Errors
-/// Nobody could look.
+/// The brokers do not answer.
 pub fn look(config: &Config, now_ms: i64) -> Result<Vec<Finding>> {
     let board = match ControlClient::open(config.kafka.options("doctor")) {
         Ok(board) => board,
         Err(everlog_log::Error::Refused { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(config.kafka.explain(error)),
     };
-    let trust = match trust(config) {
+    let trust = match peer_auth(config) {
         Ok(trust) => trust,
         Err(error) => {
             let fix = "give the doctor the settings of a node, as a user who may read its files";
@@ -48,7 +48,7 @@ fn judge(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {
     findings
 }
 
-/// Who answers.
+/// Which nodes answer.
 fn here(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, row) in &nodes.view.nodes {
@@ -98,7 +98,7 @@ fn here(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {
     findings
 }
 
-/// An address that means another machine to each of them.
+/// An address that means another machine to each node.
 fn addresses(nodes: &Nodes) -> Vec<Finding> {
     let parsed = |address: &str| address.parse::<SocketAddr>().ok();
     let is_far = |address: &str| parsed(address).is_none_or(|address| !address.ip().is_loopback());
@@ -135,7 +135,7 @@ fn releases(nodes: &Nodes) -> Vec<Finding> {
     vec![Finding::warn("releases", found, "go on with the upgrade: all nodes are to be of one release")]
 }
 
-/// What one node hands out another must take back.
+/// All nodes must accept the task tokens that one of them signs.
 fn keys(nodes: &Nodes) -> Vec<Finding> {
     let told: Vec<_> = nodes.view.nodes.keys().filter_map(|name| nodes.status(name)).collect();
     let mut findings = Vec::new();
@@ -156,7 +156,7 @@ fn keys(nodes: &Nodes) -> Vec<Finding> {
     findings
 }
 
-/// A node that follows nothing leaves what falls to it unfollowed.
+/// A node without replicas is no standby, so some groups have none.
 fn replicas(nodes: &Nodes) -> Vec<Finding> {
     let told = nodes.view.nodes.keys().filter_map(|name| nodes.status(name));
     let (with, without): (Vec<_>, Vec<_>) = told.partition(|status| status.replicas > 0);
@@ -249,7 +249,7 @@ mod tests {
     use crate::doctor::Verdict;
     use crate::nodes::tests::{tell, two};
 
-    /// What is not good, after a change of what is.
+    /// The findings that are not good, after a change of a good cluster.
     fn amiss(change: impl FnOnce(&mut Nodes)) -> Vec<(&'static str, Verdict)> {
         let mut nodes = two();
         change(&mut nodes);

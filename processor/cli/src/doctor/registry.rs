@@ -1,4 +1,4 @@
-//! A schema registry, as the doctor sees it.
+//! The doctor's check of a schema registry.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::doctor::Finding;
 
-/// How long it may take to answer.
+/// How long the registry may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Looks at it, where there is one.
+/// Checks it, if there is one.
 ///
 /// # Errors
 /// The system gives no runtime.

@@ -1,4 +1,4 @@
-//! Whether the node is alive and ready.
+//! Whether the node is alive and ready. Read by health checks and by the node itself. Does not repair anything.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,30 +9,30 @@ use everlog_partition::Stats;
 use crate::observe::progress::Progress;
 use crate::storage::log_backend::HealthSource;
 
-/// What readiness follows from.
+/// What health is derived from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
-    /// The node is told to stop.
+    /// The node has been told to stop.
     pub stopping: bool,
-    /// Why the log has ended, if it has.
+    /// Why the log is closed for writes for good, if it is.
     pub log_failure: Option<String>,
-    /// Why the log takes nothing at the moment, though it goes on when that passes.
+    /// Why the log takes no writes at the moment, although it will again.
     pub log_trouble: Option<String>,
-    /// Nothing new is taken for want of space.
+    /// The disk is full, and writes are refused.
     pub disk_full: bool,
     /// How many partitions there are.
     pub partitions: usize,
     /// How many of them serve.
     pub serving: usize,
-    /// How far their rows are restored, in percent; none where all of them are there.
+    /// Percent of their rows that are restored; none where all are.
     pub restored_percent: Option<u64>,
-    /// How far the histories are, which come while they serve.
+    /// Percent of their histories that are restored, while they serve.
     pub histories_percent: Option<u64>,
-    /// The first one whose thread takes no turns, and for how long it has not, in seconds.
+    /// The first partition whose thread hangs, and for how many seconds.
     pub hung: Option<(usize, u64)>,
-    /// What else keeps the node from doing all that it should.
+    /// Other reasons why the node is not ready.
     pub troubles: Vec<String>,
-    /// What somebody should know of a node that does.
+    /// What an operator should know of a node that is ready.
     pub remarks: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Signs {
         if serving < partitions {
             reasons.push(format!("{serving} of {partitions} partitions serve"));
         }
-        // What it is to take over from another node is brought before.
+        // Rows are restored before a take-over, while the other node serves.
         if serving < partitions || !troubles.is_empty() {
             reasons.extend(restored_percent.map(|percent| format!("restoring, {percent} %")));
         }
@@ -73,7 +73,7 @@ impl Signs {
         reasons
     }
 
-    /// What goes on behind a node that is ready.
+    /// What goes on in the background of a ready node.
     pub fn notes(&self) -> Vec<String> {
         let rows = self.restored_percent.map(|percent| format!("restoring, {percent} %"));
         let histories = self.histories_percent;
@@ -81,12 +81,12 @@ impl Signs {
         rows.into_iter().chain(histories).chain(self.remarks.iter().cloned()).collect()
     }
 
-    /// Why the node should be started anew; empty where it need not. A full disk or a long recovery is no reason.
+    /// Why the node should be restarted; empty where it should not. A full disk or a long recovery is no reason.
     pub fn lifeless(&self) -> Vec<String> {
         self.dead().into_iter().chain(self.stuck()).collect()
     }
 
-    /// Why the node ends by itself; none where it need not.
+    /// Why the node has to end by itself; none where it has not.
     pub fn dead(&self) -> Option<String> {
         self.log_failure.as_ref().map(|failure| format!("the log has ended: {failure}"))
     }
@@ -97,8 +97,8 @@ impl Signs {
     }
 }
 
-/// Whether the threads that own the partitions take turns. An idle thread sleeps and takes none, so before it counts
-/// as hung it is nudged, and given half the time to show that it lives.
+/// Whether the threads of partitions run their loops. An idle thread sleeps, so before it counts as hung it is woken
+/// up, and gets half of the time to show that it lives.
 struct Pulses {
     stats: Vec<Arc<Stats>>,
     nudge: Box<dyn Fn(u32) + Send + Sync>,
@@ -119,7 +119,7 @@ impl Pulses {
         Self { stats, nudge: Box::new(nudge), seen }
     }
 
-    /// The first partition whose thread has taken no turn for so long, and how long it has not, in seconds.
+    /// The first partition whose thread has not run its loop for too long, and for how many seconds.
     fn hung(&self, after: Duration, now: Instant) -> Option<(usize, u64)> {
         let mut hung = None;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,10 +151,10 @@ fn turns(stats: &Stats) -> u64 {
     stats.turns.load(Ordering::Relaxed)
 }
 
-/// Looks at something that may be in trouble, and says how.
+/// A check that returns what is wrong, if something is.
 type Look = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Where the signs come from. Knows more and more while the node starts; keeps nothing alive.
+/// Collects the signs. More and more sources are added while the node starts; none is kept alive by it.
 pub struct Health {
     partitions: AtomicUsize,
     hung_after: Duration,
@@ -162,14 +162,14 @@ pub struct Health {
     log: OnceLock<HealthSource>,
     progress: OnceLock<Progress>,
     pulses: OnceLock<Pulses>,
-    /// Other nodes have partitions too.
+    /// Other nodes own partitions too.
     is_shared: AtomicBool,
     minded: Mutex<Vec<Look>>,
     remarked: Mutex<Vec<Look>>,
 }
 
 impl Health {
-    /// Of a node that is about to start; a thread that takes no turn for `hung_after_ms` counts as hung.
+    /// Of a node that starts. A thread that does not run its loop for `hung_after_ms` counts as hung.
     pub fn new(partitions: u32, hung_after_ms: u64) -> Arc<Self> {
         Arc::new(Self {
             partitions: AtomicUsize::new(partitions as usize),
@@ -191,29 +191,29 @@ impl Health {
         let _ = self.log.set(log);
     }
 
-    /// The partitions are being recovered, as these tell.
+    /// The partitions are being recovered; `stats` has their progress.
     pub fn partitions_recover(&self, stats: Vec<Arc<Stats>>) {
         // As above.
         let _ = self.progress.set(Progress::of(stats));
     }
 
-    /// The partitions are there; whether they serve, they say themselves. `nudge` wakes the thread of one of them.
+    /// The partitions are there; `stats` says which serve. `nudge` wakes the thread of one of them.
     pub fn partitions_are_there(&self, stats: Vec<Arc<Stats>>, nudge: impl Fn(u32) + Send + Sync + 'static) {
         // As above.
         let _ = self.pulses.set(Pulses::new(stats, nudge, Instant::now()));
     }
 
-    /// The node is to serve those partitions that say so themselves, and no others.
+    /// The node is to serve those partitions that are wanted by `stats`, and no others.
     pub fn partitions_are_shared(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
     }
 
-    /// From now on the node is ready only while this is in no trouble.
+    /// The node is ready only while this check finds nothing.
     pub fn mind(&self, look: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.minded.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
     }
 
-    /// From now on whoever asks whether the node is ready is told this too.
+    /// Shown to whoever asks whether the node is ready.
     pub fn remark(&self, look: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.remarked.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
     }
@@ -223,7 +223,7 @@ impl Health {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// As it stands now.
+    /// The present signs.
     pub fn signs(&self) -> Signs {
         let log = self.log.get();
         let pulses = self.pulses.get();
@@ -321,7 +321,7 @@ mod tests {
 
     type Nudged = Arc<Mutex<Vec<u32>>>;
 
-    /// Two partitions with their pulses: the numbers of those that were nudged, and what they count.
+    /// Two partitions: the numbers of those that were woken up, and their counters.
     fn pulses(now: Instant) -> (Pulses, Nudged, Vec<Arc<Stats>>) {
         let (stats, nudged): (Vec<Arc<Stats>>, Nudged) =
             (vec![Arc::default(), Arc::default()], Arc::default());

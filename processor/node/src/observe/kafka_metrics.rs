@@ -1,4 +1,5 @@
-//! Metrics of what goes between the log and its brokers; nothing where the clients do not count.
+//! Metrics of the requests between the node and its brokers. Empty while the clients do not count
+//! (`kafka.statistics_interval_ms`).
 
 use std::sync::Weak;
 
@@ -13,20 +14,20 @@ const WAITS: (&str, &str) = (
     "everlog_kafka_journal_wait_seconds",
     "What journal records waited for in the last interval: queue, socket, broker.",
 );
-/// All of them, each with what it is.
+/// Every metric with its help.
 #[cfg(test)]
 pub const NAMES: [(&str, &str); 4] = [REQUESTS, SENT, RECEIVED, WAITS];
 /// In the order of `Traffic::journal`.
 const PLACES: [&str; 3] = ["turn", "socket", "broker"];
 
-/// Reads the log's count when somebody asks. Does not keep the log open.
+/// Reads the counters of a log on demand. Does not keep the log open.
 pub struct KafkaTraffic {
     log: Weak<Kafka>,
     descs: Vec<Desc>,
 }
 
 impl KafkaTraffic {
-    /// Of a log, for as long as it is open.
+    /// The traffic of a log, for as long as it is open.
     pub fn new(log: Weak<Kafka>) -> Self {
         let desc = |(name, help): (&str, &str), labels: &[&str]| {
             let labels = labels.iter().map(|label| (*label).to_owned()).collect();

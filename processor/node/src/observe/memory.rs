@@ -1,4 +1,4 @@
-//! Memory that the process has from the operating system: in pages that suit what it does, and what was freed is given back.
+//! The process's memory: chooses the size of pages by load, and gives free memory back to the system.
 #![allow(unsafe_code, reason = "the allocator's binding has no safe call for giving back")]
 
 use std::ffi::{c_int, c_void};
@@ -8,32 +8,33 @@ use std::time::{Duration, Instant};
 use rustix::thread::disable_transparent_huge_pages;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Less than so much between two looks tells nothing of how busy the process is.
+/// A shorter time between two looks says nothing about the load.
 const LOOK_APART: Duration = Duration::from_millis(100);
-/// It is busy from so much of a core on, in percent, and idle again below the other: between them it stays what it was.
+/// Busy from this percentage of a core on, idle below the other. In between the state stays.
 const BUSY_PERCENT: u128 = 10;
 const IDLE_PERCENT: u128 = 5;
-/// So many looks in sequence must say the same: what has just started is not busy.
+/// So many looks in a row must agree, because a process that has just started is not busy.
 const LOOKS_ALIKE: u32 = 3;
 
-/// The process's memory.
+/// The memory of the process.
 ///
-/// The allocator asks for pages of 2 MiB, with which work costs a twentieth less CPU. But each of an idle server's threads
-/// touches a little of some of them, so that they hold four times what is in use. They are refused until there is work.
+/// The allocator asks for pages of 2 MiB, which save a twentieth of the CPU under load. But the threads of an idle
+/// server touch a little of some of them each, so that they hold four times what is in use. Large pages are refused
+/// until there is load.
 pub struct ProcessMemory {
     load: Load,
     looked: (Instant, Duration),
 }
 
 impl ProcessMemory {
-    /// With small pages, as nothing is done yet.
+    /// With small pages, because there is no load yet.
     pub fn of_idle_process() -> Self {
         allow_huge_pages(false);
         tell_of_the_end();
         ProcessMemory { load: Load::default(), looked: (Instant::now(), cpu_time()) }
     }
 
-    /// Chooses the size of the pages that are taken from now on, and gives back what has been free for a second.
+    /// Chooses the page size from now on, and gives back what has been free for a second.
     pub fn look(&mut self) {
         let (now, cpu) = (Instant::now(), cpu_time());
         let (elapsed, used) = (now - self.looked.0, cpu.saturating_sub(self.looked.1));
@@ -47,16 +48,16 @@ impl ProcessMemory {
     }
 }
 
-/// Whether there is work.
+/// Whether there is load.
 #[derive(Default)]
 struct Load {
     is_busy: bool,
-    /// Looks in sequence that would have it otherwise.
+    /// Looks in a row that disagree with the state.
     otherwise: u32,
 }
 
 impl Load {
-    /// What it is from now on, if that is another thing: `used` is the CPU time of all threads within `elapsed`.
+    /// The new state, if it changes. `used`: CPU time of all threads within `elapsed`.
     fn look(&mut self, elapsed: Duration, used: Duration) -> Option<bool> {
         let least = if self.is_busy { IDLE_PERCENT } else { BUSY_PERCENT };
         let is_busy = 100 * used.as_micros() >= least * elapsed.as_micros();
@@ -69,28 +70,28 @@ impl Load {
     }
 }
 
-/// Where the system has none, or does not let itself be asked, its pages are what they are.
+/// Where the system has no such setting, or refuses it, pages stay as they are.
 fn allow_huge_pages(are_allowed: bool) {
     let _ = disable_transparent_huge_pages(!are_allowed);
 }
 
-/// Of all threads, since the process began.
+/// Of all threads, since the process started.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// By itself the allocator does so only while it is asked for more: a process that becomes idle would keep what its start,
-/// or its last burst, has needed.
+/// The allocator does so only when it is asked for more. An idle process would keep what its start or its last burst
+/// needed.
 fn give_back() {
     // SAFETY: it takes no pointer, and any thread may call it at any time.
     unsafe { libmimalloc_sys::mi_collect(false) };
 }
 
-/// What the allocator calls where it gets no more.
+/// What the allocator calls when it gets no more memory.
 const NO_MEMORY: c_int = 12;
 
-/// Has the process say so where the system gives it no more memory: whoever has asked for some will end it.
+/// Writes a line when the system gives the process no more memory, because the caller will end the process.
 fn tell_of_the_end() {
     // SAFETY: the function takes no memory, uses no argument and does not unwind; any thread may call it at any time.
     unsafe { libmimalloc_sys::mi_register_error(Some(tell_of_no_memory), std::ptr::null_mut()) };
@@ -98,7 +99,7 @@ fn tell_of_the_end() {
 
 unsafe extern "C" fn tell_of_no_memory(code: c_int, _none: *mut c_void) {
     if code == NO_MEMORY {
-        // Nobody is left to be told when even this cannot be written.
+        // If even this cannot be written, nobody can be told.
         let _ = std::io::stderr().write_all(
             b"everlog: the system gives this process no more memory (a limit such as ulimit -v, or none is left); \
               what was acknowledged is safe\n",

@@ -1,4 +1,4 @@
-//! The names of the node's own metrics, and how they are read when somebody asks.
+//! The metrics of the node: a table of names, helps and readers for each source. Values are read when somebody asks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -34,7 +34,7 @@ enum Kind {
 /// Name, kind, help, and how it is read.
 type Row<T> = (&'static str, Kind, &'static str, fn(&T) -> f64);
 
-/// A line for each metric.
+/// A row for each metric.
 macro_rules! rows {
     ($($kind:ident $name:literal $help:literal $read:expr;)+) => {
         &[$(($name, $kind, $help, $read)),+]
@@ -243,7 +243,7 @@ fn load(value: &AtomicU64) -> f64 {
     value.load(Relaxed) as f64
 }
 
-/// Adds the process and the health of the node.
+/// Adds the process and the node's health.
 pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
     add(registry, PROCESS, None, |visit| visit("", &Process::now()));
     let health = Arc::clone(health);
@@ -273,7 +273,7 @@ pub fn watch_log(registry: &Registry, log: HealthSource) {
     }
 }
 
-/// How long transactions take, counted by the log in buckets: name, help, buckets and sum in microseconds.
+/// Durations of transactions in buckets: name, help, buckets and sum in microseconds.
 type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
 
 const BUCKETS: usize = kafka::CYCLE_BOUNDS_US.len() + 1;
@@ -319,7 +319,7 @@ fn histograms((name, help): (&str, &str), metric: Metric) -> MetricFamily {
     family
 }
 
-/// Of buckets with these bounds in seconds, and one for what is beyond.
+/// A histogram of buckets with these bounds in seconds, and one for longer times.
 fn histogram(bounds: impl Iterator<Item = f64>, counts: &[u64], sum_seconds: f64) -> Metric {
     let mut histogram = Histogram::default();
     let mut total = 0;
@@ -339,7 +339,7 @@ fn histogram(bounds: impl Iterator<Item = f64>, counts: &[u64], sum_seconds: f64
     metric
 }
 
-/// Adds what was wrong with rows that are kept beside the log.
+/// Adds why rows beside the log were set aside.
 pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
     add(registry, ROWS, Some("reason"), move |visit| {
         for (fault, count) in RowsFault::ALL.into_iter().zip(set_aside.iter()) {
@@ -348,7 +348,7 @@ pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
     });
 }
 
-/// Adds the partitions, labelled by their numbers.
+/// Adds the partitions, labelled by number.
 pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
     let refused = stats.clone();
     add(registry, PARTITION, Some("partition"), move |visit| {
@@ -365,7 +365,7 @@ pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
     });
 }
 
-/// Adds the reading of the topic of commands, once it is open.
+/// Adds the reader of the topic `commands`, once it is open.
 pub fn watch_commands(registry: &Registry, commands: Arc<commands::CommandsHealth>) {
     let lagging = Arc::clone(&commands);
     add(registry, COMMANDS_LAG, Some("partition"), move |visit| {
@@ -376,7 +376,7 @@ pub fn watch_commands(registry: &Registry, commands: Arc<commands::CommandsHealt
     });
 }
 
-/// Adds the commands that come by HTTP.
+/// Adds the commands that are sent by HTTP.
 pub fn watch_inbox(registry: &Registry, stats: Arc<everlog_ingress::Stats>) {
     add(registry, INGRESS, None, move |visit| visit("", &stats));
 }
@@ -397,10 +397,10 @@ fn desc(name: &str, help: &str, label: Option<&str>) -> Desc {
     Desc::new(name.into(), help.into(), labels, Default::default()).expect("the names above are well-formed")
 }
 
-/// Calls back with the value of the label and each thing that has the values of a table.
+/// Calls back with the value of the label and each item of a table.
 type Each<T> = Box<dyn Fn(&mut dyn FnMut(&str, &T)) + Send + Sync>;
 
-/// Values that are read when somebody asks.
+/// A table that is read when somebody asks.
 struct Readings<T: 'static> {
     descs: Vec<Desc>,
     table: &'static [Row<T>],

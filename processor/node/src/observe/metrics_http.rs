@@ -13,18 +13,18 @@ use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
 
 use crate::observe::health::Health;
 
-/// What the pages show.
+/// What the pages are made from.
 #[derive(Clone)]
 pub struct Pages {
-    /// Every metric.
+    /// All metrics.
     pub registry: Registry,
-    /// Alive and ready or not.
+    /// Whether the node is alive and ready.
     pub health: Arc<Health>,
-    /// Random, of the node's start: what it is known by to whoever has its data directory.
+    /// Random, one for each start. A response that has it comes from the node that owns the data directory.
     pub instance: Arc<str>,
 }
 
-/// Serves `/metrics`, `/health/live` and `/health/ready` for as long as the future lives.
+/// Serves `/metrics`, `/health/live` and `/health/ready` until the future is dropped.
 pub async fn serve(listener: Listener, pages: Pages) {
     http1::serve(listener, router(pages)).await;
 }

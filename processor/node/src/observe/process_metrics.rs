@@ -1,8 +1,8 @@
-//! What the operating system says of this process, from its proc file system.
+//! What the operating system knows of this process, from the proc file system.
 
 use std::fs;
 
-/// One look.
+/// One reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Process {
     /// Processor time of all threads, user and system, in seconds.
@@ -22,7 +22,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// As it stands now; what cannot be read is 0.
+    /// The present values; what cannot be read is 0.
     pub fn now() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut process = Self::parse(&read("/proc/self/stat"), &read("/proc/stat"));
@@ -34,7 +34,7 @@ impl Process {
     /// From the process's own line and the machine's.
     fn parse(line: &str, machine: &str) -> Self {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        // The second field is the program's name in brackets and may hold blanks; the next one is field 3.
+        // The second field is the program's name in brackets and may contain blanks; the next one is field 3.
         let rest = line.rsplit_once(')').map_or("", |(_, rest)| rest);
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let field =

@@ -1,4 +1,4 @@
-//! How far a restore is: a bar on a terminal, lines elsewhere, and percents for whoever asks.
+//! The progress of a restore: a bar on a terminal, log lines elsewhere, percentages in health checks.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use everlog_partition::Stats;
 
-/// How often a bar is drawn, and how many looks a line in the log stands for.
+/// How often the bar is drawn, and after how many looks a line is logged.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_PER_LINE: u32 = 40;
 /// Cells of the bar.
@@ -16,23 +16,23 @@ const WIDTH: u64 = 30;
 /// All partitions of a node.
 pub struct Progress(Vec<Arc<Stats>>);
 
-/// What is being brought.
+/// What is being restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// What must be there before the partitions serve.
+    /// What must be restored before the partitions serve.
     State(u64),
-    /// What comes while they serve.
+    /// What is restored while they serve.
     Histories(u64),
 }
 
 impl Progress {
-    /// Of partitions that count here.
+    /// Of partitions with these counters.
     pub fn of(stats: Vec<Arc<Stats>>) -> Self {
         Self(stats)
     }
 
-    /// How far the rows are that decisions need; none while nothing is missing. Once some partition serves, of those alone that
-    /// lack some.
+    /// Percent of the rows that decisions need; none while nothing is missing. Once a partition serves, only
+    /// partitions that lack rows count.
     pub fn state_percent(&self) -> Option<u64> {
         let some_serve = self.sum(|stats| &stats.serving) > 0;
         let (mut all, mut left) = (0, 0);
@@ -46,7 +46,7 @@ impl Progress {
         percent(all, left)
     }
 
-    /// How far the histories are; none where all of them are there.
+    /// Percent of the histories; none where all are restored.
     pub fn histories_percent(&self) -> Option<u64> {
         let left = self.sum(|stats| &stats.history_left);
         if self.sum(|stats| &stats.behind) == 0 {
@@ -81,8 +81,10 @@ impl Phase {
         let rows = progress.sum(|stats| &stats.restored_rows);
         let bytes = progress.sum(|stats| &stats.restored_bytes);
         match self {
-            Self::State(percent) => tracing::info!(percent, rows, bytes, "restoring what decisions need"),
-            Self::Histories(percent) => tracing::info!(percent, rows, bytes, "serving, restoring histories"),
+            Self::State(percent) => tracing::info!(percent, rows, bytes, "restoring state"),
+            Self::Histories(percent) => {
+                tracing::info!(percent, rows, bytes, "restoring histories while serving")
+            }
         }
     }
 }
@@ -93,8 +95,8 @@ fn bar(percent: u64) -> String {
     format!("[{}]", cells.collect::<String>())
 }
 
-/// Tells whenever something is being brought: at the start, and whenever partitions come from other nodes. What is done within
-/// one look is not worth a word.
+/// Shows the progress whenever something is restored: at the start, and when partitions come from other nodes. A
+/// restore that ends within one look is not shown.
 pub async fn tell(progress: Progress) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let is_terminal = std::io::stderr().is_terminal();
@@ -117,7 +119,7 @@ pub async fn tell(progress: Progress) {
     }
 }
 
-/// Draws over what was drawn before. A closed standard error is no reason to stop.
+/// Draws over the last bar. A closed standard error is no reason to stop.
 fn draw(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());

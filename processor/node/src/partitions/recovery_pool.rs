@@ -1,5 +1,5 @@
-//! Partitions on their way here: a few threads recover them, so that those at work are not kept waiting. They are there only
-//! while something is to be done: the allocator keeps memory for each thread, about 1 MB for one that has recovered something.
+//! The threads that recover partitions, so that partitions at work do not wait. They exist only while there is
+//! something to do, because the allocator keeps about 1 MB for each thread that has recovered something.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use everlog_partition::{Error, Stats};
 
 use crate::partitions::set::{ActivePartition, OwnershipContext};
 
-/// Partitions that are recovered at once; a long restore keeps only those waiting that come beyond.
+/// Partitions that are recovered at once; further ones wait.
 const AT_ONCE_MAX: usize = 8;
 
-/// A partition as it comes from its recovery, and the number of its life.
+/// A recovered partition and its incarnation, or why it cannot be recovered.
 pub type Recovered = Result<(Box<ActivePartition>, u64), Error>;
 
 struct Job {
@@ -22,19 +22,19 @@ struct Job {
     has_rested: bool,
 }
 
-/// Those that wait, and the threads that there are.
+/// The jobs that wait, and the number of threads.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Job>,
     threads: usize,
 }
 
-/// The recoveries.
+/// The pool.
 #[derive(Default)]
 pub struct RecoveryPool(Arc<Mutex<Queue>>);
 
 impl RecoveryPool {
-    /// Recovers a partition; it is posted to its thread when it is there, or why it is not.
+    /// Recovers a partition. The result is sent to the partition's thread.
     pub fn recover(
         &self,
         context: &Arc<OwnershipContext>,
@@ -53,10 +53,10 @@ impl RecoveryPool {
         let thread = std::thread::Builder::new().name(format!("recovery-{}", queue.threads));
         match thread.spawn(move || work(&shared)) {
             Ok(_runs) => queue.threads += 1,
-            // Those that there are come to it.
+            // The existing threads get to it.
             Err(_) if queue.threads > 0 => {}
             Err(error) => {
-                // It may pass, as brokers do that do not answer.
+                // It may go away by itself: a system that has no threads has some later.
                 let error = everlog_log::Error::Io { detail: format!("no thread could be started: {error}") };
                 for job in queue.waiting.drain(..) {
                     job.context.senders.arrived(job.id, Err(Error::Log(error.clone())));
@@ -66,7 +66,7 @@ impl RecoveryPool {
     }
 }
 
-/// The next one; a thread that gets none is counted no more, and ends.
+/// The next job. A thread that gets none is no longer counted, and ends.
 fn next(queue: &Mutex<Queue>) -> Option<Job> {
     let mut queue = lock(queue);
     let job = queue.waiting.pop_front();
@@ -87,7 +87,7 @@ fn work(queue: &Mutex<Queue>) {
     }
 }
 
-/// Nothing panics while it holds this lock, save the system without memory.
+/// No code panics while it holds this lock, except when memory is exhausted.
 fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

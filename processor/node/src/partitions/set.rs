@@ -1,6 +1,10 @@
-//! The partitions that one thread drives: absent, on their way here, at work, or about to be taken over again.
+//! The partitions that one thread owns, each in a slot with its state. Recovery runs in the `recovery_pool`, so that
+//! active partitions do not wait.
 //!
-//! A partition is recovered on a thread of its own (`recovery_pool.rs`): those at work are not kept waiting.
+//! absent               --take-------->  recovering  --recovered-->  active
+//! recovering, active   --may go away->  backing off --pause over->  recovering
+//! recovering, active   --final error->  failed      --take------->  recovering
+//! active               --leave------->  leaving     --committed-->  absent
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -18,50 +22,50 @@ use crate::partitions::recovery_pool::RecoveryPool;
 use crate::partitions::threads::PartitionSenders;
 use crate::storage::log_backend::LogBackend;
 
-/// The rest before a partition is taken over again; it doubles each time.
+/// The pause before a partition is taken over again. It doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a partition that leaves may take to commit what it has applied.
+/// How long a leaving partition may take to commit what it has applied.
 const LEAVE_WITHIN: Duration = Duration::from_millis(1_500);
-/// How often one is looked at that leaves.
+/// How often a leaving partition is looked at.
 const LOOK_AT_LEAVING_MS: i64 = 5;
 
-/// A partition at work.
+/// An active partition.
 pub type ActivePartition = Partition<dyn Log, Box<dyn CommittedRows>>;
 
-/// Is told that partitions are at work, or which one cannot be, and why.
+/// Gets a reply when a partition is active, or why it cannot be.
 pub type TakeReply = std::sync::mpsc::Sender<Result<(), (u32, LossScope, Error)>>;
 
-/// Is told which partition cannot go on, what becomes of it, and why.
+/// Called with a partition that failed, where it could still be served, and why.
 pub type Failed = dyn Fn(u32, LossScope, &Error) + Send + Sync;
 
-/// What it takes to take a partition over.
+/// What the ownership of partitions needs.
 pub struct OwnershipContext {
     /// The log and the rows.
     pub backend: LogBackend,
-    /// What partitions keep to; their instances are made here.
+    /// The configuration of partitions; each incarnation gets an instance of its own.
     pub partition: Config,
     /// Where tasks wait for workers.
     pub dispatcher: Arc<Dispatcher>,
-    /// The way to the partitions.
+    /// Sends events to partitions.
     pub senders: Arc<PartitionSenders>,
-    /// Random, of this start of the node.
+    /// Random, one for each start of the node.
     pub start: [u8; 16],
-    /// How often a partition was taken over since.
+    /// The number of the last incarnation of any partition.
     pub incarnations: AtomicU64,
     /// No partition is taken over any more.
     pub stopping: AtomicBool,
-    /// Where partitions are that are not here.
+    /// Where events for partitions go that are not here.
     pub elsewhere: OnceLock<Arc<dyn RemotePartitions>>,
-    /// The threads that recover them.
+    /// The threads that recover partitions.
     pub recovery_pool: RecoveryPool,
-    /// Whether rows can be brought before partitions.
+    /// Whether rows can be restored before a take-over.
     pub unprepared: Mutex<Outage>,
 }
 
 impl OwnershipContext {
-    /// A life of its own: what the log reports to an earlier one must not reach it. `applied`: how far the latest life
-    /// had come that could not go on.
+    /// Recovers a partition as a new incarnation, because reports of the log to an earlier one must not reach it.
+    /// `applied`: how far the latest failed incarnation had come.
     pub fn recover(
         &self,
         id: u32,
@@ -90,13 +94,13 @@ impl OwnershipContext {
 }
 
 impl OwnershipContext {
-    /// True for an error that goes by itself: brokers that do not answer.
+    /// True for an error that goes away by itself: brokers that do not answer.
     pub fn may_pass(&self, error: &Error) -> bool {
         ErrorPolicy::of(error, self.backend.is_remote()) == ErrorPolicy::Retry
     }
 
-    /// A partition that has rested is taken over again, see [`OwnershipContext::recover`], unless it was placed elsewhere meanwhile: what keeps
-    /// a node from the brokers keeps news from it as well, and others serve what it would break off.
+    /// Recovers a partition after a pause, see [`OwnershipContext::recover`], unless it is assigned to another node
+    /// meanwhile. A node that does not reach the brokers misses the news, and would interrupt the other node.
     pub fn recover_again(
         &self,
         id: u32,
@@ -111,7 +115,7 @@ impl OwnershipContext {
         self.recover(id, stats, applied)
     }
 
-    /// A poll waits on that was to get something of a partition which is not at work.
+    /// A poll waits on, because the partition that it wanted a task of is not active.
     fn poll_again(&self, waiting: Waiting) {
         let senders = Arc::clone(&self.senders);
         let send: everlog_partition::PartitionSender =
@@ -119,11 +123,11 @@ impl OwnershipContext {
         self.dispatcher.poll_again(waiting, &send);
     }
 
-    /// Brings the rows of a partition that another node has as far as they can be: once more with new ones where the old
-    /// are of no use. They stay open for who takes the partition over.
+    /// Restores the rows of a partition that another node owns, as far as possible. Rows that are of no use are
+    /// replaced once. They stay open for the take-over.
     ///
     /// # Errors
-    /// Why not: taking the partition over would most likely fail alike, so whoever has it should keep it.
+    /// A take-over would most likely fail for the same reason, so the owner should keep the partition.
     pub fn prepare(&self, id: u32, stats: &Stats) -> Result<(), Error> {
         let log = self.backend.log();
         let prepare = || {
@@ -152,36 +156,36 @@ impl OwnershipContext {
 }
 
 enum State {
-    /// Another node has it, or nobody.
+    /// Another node owns it, or none.
     Absent,
-    /// It is being recovered.
+    /// The recovery pool has it.
     Recovering,
     Active(Box<ActivePartition>, u64),
-    /// It takes nothing more, and goes when all is committed, or then.
+    /// It accepts nothing more. It goes when all is committed, or at this time.
     Leaving(Box<ActivePartition>, u64, Instant),
-    /// Until then.
+    /// Until this time.
     BackingOff(Instant),
-    /// It cannot go on: whoever is told of it ends the node, or has it taken over again some time.
+    /// It failed. The node ends, or takes it over again some time.
     Failed,
 }
 
-/// One partition of the share.
+/// A partition of the set.
 struct PartitionSlot {
     id: u32,
     stats: Arc<Stats>,
     state: State,
     pause: Duration,
-    /// How far the latest life of the partition had come that could not go on.
+    /// How far the latest failed incarnation had come.
     applied: Option<u64>,
-    /// Whether it can go on.
+    /// Whether it is in an outage.
     outage: Outage,
-    /// The rows were set aside, and nothing has passed since that may have left the new ones unfinished.
+    /// The rows were replaced, and no restore of the new ones was interrupted since.
     spoiled: bool,
-    /// Waits until it is at work.
+    /// Wait until it is active.
     taken: Vec<TakeReply>,
-    /// Waits until it is gone; dropped then.
+    /// Wait until it is gone; dropped then.
     left: Vec<std::sync::mpsc::Sender<()>>,
-    /// It came here to leave again.
+    /// It is to leave as soon as it is recovered.
     unwanted: bool,
 }
 
@@ -210,7 +214,7 @@ impl PartitionSlot {
         }
     }
 
-    /// Its present life ends. Returns what has to reach whoever has it next.
+    /// Ends the incarnation. Returns the events that the next owner has to get.
     fn abandon(&mut self) -> Vec<InboxMessage> {
         match std::mem::replace(&mut self.state, State::Failed) {
             State::Active(partition, _) | State::Leaving(partition, ..) => {
@@ -221,7 +225,7 @@ impl PartitionSlot {
         }
     }
 
-    /// It is not here any more, and whoever waits for that hears of it.
+    /// The partition is gone from here; everybody who waits for that is told.
     fn set_absent(&mut self) {
         self.stats.serving.store(0, Ordering::Relaxed);
         self.stats.is_wanted.store(0, Ordering::Relaxed);
@@ -231,7 +235,7 @@ impl PartitionSlot {
     }
 }
 
-/// All of them.
+/// The partitions of one thread.
 pub struct PartitionSet {
     slots: Vec<PartitionSlot>,
     context: Arc<OwnershipContext>,
@@ -239,7 +243,7 @@ pub struct PartitionSet {
 }
 
 impl PartitionSet {
-    /// None of them is here yet.
+    /// None of them is here.
     pub fn new(
         partitions: Vec<(u32, Arc<Stats>)>,
         context: Arc<OwnershipContext>,
@@ -257,7 +261,7 @@ impl PartitionSet {
         self.slots.iter().position(|slot| slot.id == id)
     }
 
-    /// Begins to take a partition over; `taken` hears when it is at work or rests, or why it cannot be.
+    /// Begins to take a partition over. `taken` gets a reply when it is active or backs off, or why it cannot be.
     pub fn take(&mut self, id: u32, taken: TakeReply) {
         let Some(index) = self.index(id) else { return };
         let slot = &mut self.slots[index];
@@ -267,7 +271,7 @@ impl PartitionSet {
             State::Active(..) | State::BackingOff(_) => drop(taken.send(Ok(()))),
             State::Recovering => slot.taken.push(taken),
             State::Leaving(..) | State::Absent | State::Failed => {
-                // One that leaves is dropped: its next life is told the same by the log.
+                // A leaving partition is dropped, because the log reports the same to its next incarnation.
                 let lost = slot.abandon();
                 slot.set_absent();
                 slot.stats.is_wanted.store(1, Ordering::Relaxed);
@@ -278,7 +282,8 @@ impl PartitionSet {
         }
     }
 
-    /// Lets go of a partition: what it has taken is answered and committed first. `left` is dropped when it is gone.
+    /// Begins to release a partition. Its requests are replied to and committed first. `left` is dropped when it is
+    /// gone.
     pub fn leave(&mut self, id: u32, left: std::sync::mpsc::Sender<()>) {
         let Some(index) = self.index(id) else { return };
         let slot = &mut self.slots[index];
@@ -300,7 +305,7 @@ impl PartitionSet {
         }
     }
 
-    /// A partition is recovered, or is not.
+    /// The recovery of a partition has ended.
     pub fn arrived(&mut self, id: u32, recovered: Result<(Box<ActivePartition>, u64), Error>) {
         let Some(index) = self.index(id) else { return };
         let slot = &mut self.slots[index];
@@ -329,7 +334,7 @@ impl PartitionSet {
 
     fn tell_taken(&mut self, index: usize) {
         for taken in self.slots[index].taken.drain(..) {
-            // Whoever asked may have gone on.
+            // The caller may be gone.
             let _ = taken.send(Ok(()));
         }
     }
@@ -342,8 +347,8 @@ impl PartitionSet {
         self.context.recovery_pool.recover(&self.context, slot.id, &slot.stats, slot.applied, has_rested);
     }
 
-    /// Brings an event to its partition. A report for an earlier life of it reaches nobody; what is for a partition that
-    /// is not here goes where it is, and of one that is about to be here whoever waits is told so at once.
+    /// Sends an event to its partition. A report for an earlier incarnation is dropped. Events for an absent
+    /// partition go to its owner. Requests to a recovering partition are refused at once.
     pub fn handle(&mut self, id: u32, incarnation: Option<u64>, event: InboxMessage, now_ms: i64) {
         let Some(index) = self.index(id) else { return };
         let is_asked_for = !event.is_report()
@@ -376,7 +381,8 @@ impl PartitionSet {
                 Some(_) | None => {}
             },
             State::Recovering | State::BackingOff(_) | State::Failed => match event {
-                InboxMessage::Release { .. } | InboxMessage::PollsLost { .. } => self.pass_on(id, [event]), // Its next life offers its tasks again.
+                InboxMessage::Release { .. } | InboxMessage::PollsLost { .. } => self.pass_on(id, [event]),
+                // Its next incarnation offers its tasks again.
                 InboxMessage::Claim { waiting, .. } | InboxMessage::HandQuery { waiting, .. } => {
                     self.context.poll_again(waiting);
                 }
@@ -387,7 +393,7 @@ impl PartitionSet {
         }
     }
 
-    /// The clock that turns take their time from was set forward by so much, or back.
+    /// The thread's clock was set by so much.
     pub fn clock_was_set(&mut self, by_ms: i64) {
         for slot in &mut self.slots {
             if let Some((partition, _)) = slot.partition() {
@@ -396,8 +402,8 @@ impl PartitionSet {
         }
     }
 
-    /// Lets every partition do what is due, and takes one over again if its rest is over. Returns when the next turn
-    /// is due.
+    /// Runs an iteration of each partition's loop, and recovers one whose pause is over. Returns when the next
+    /// iteration is due.
     pub fn turn(&mut self, now_ms: i64) -> Option<i64> {
         let mut next_ms: Option<i64> = None;
         let may_take_over = !self.context.stopping.load(Ordering::Relaxed);
@@ -421,13 +427,14 @@ impl PartitionSet {
                     }
                     Ok(turn_ms) => Some(turn_ms.unwrap_or(i64::MAX).min(now_ms + LOOK_AT_LEAVING_MS)),
                     Err(error) => {
-                        tracing::debug!(partition = slot.id, %error, "a partition that leaves has stumbled");
+                        tracing::debug!(partition = slot.id, %error, "leaving partition failed");
                         self.set_absent(index);
                         None
                     }
                 },
                 State::BackingOff(until) => {
-                    let left = until.saturating_duration_since(Instant::now()); // The thread lives, though the partition does not.
+                    let left = until.saturating_duration_since(Instant::now());
+                    // The thread lives, although the partition does not.
                     slot.stats.turns.fetch_add(1, Ordering::Relaxed);
                     if left.is_zero() && may_take_over {
                         self.begin(index);
@@ -446,7 +453,7 @@ impl PartitionSet {
         next_ms
     }
 
-    /// Nothing is on its way and nothing waits for a commit.
+    /// Nothing is in progress and nothing waits for a commit.
     pub fn is_idle(&mut self) -> bool {
         self.slots.iter_mut().all(|slot| slot.partition().is_none_or(|(partition, _)| partition.is_idle()))
     }
@@ -460,7 +467,7 @@ impl PartitionSet {
         }
     }
 
-    /// A partition is not here any more; whoever has it hears of tasks that reached nobody.
+    /// A partition is gone from here. Its lost deliveries go to the next owner.
     fn set_absent(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let (id, lost) = (slot.id, slot.abandon());
@@ -468,7 +475,7 @@ impl PartitionSet {
         self.pass_on(id, lost);
     }
 
-    /// Tells whoever serves the partition next, here or elsewhere, what has reached nobody.
+    /// Sends lost deliveries to the next owner, here or at another node.
     fn pass_on(&self, id: u32, lost: impl IntoIterator<Item = InboxMessage>) {
         if let Some(elsewhere) = self.context.elsewhere.get() {
             lost.into_iter().for_each(|event| elsewhere.bring(id, event));
@@ -481,11 +488,11 @@ impl PartitionSet {
         if partition.is_serving() && (slot.spoiled || slot.pause > PAUSE_MIN) {
             (slot.spoiled, slot.pause) = (false, PAUSE_MIN);
             let after_s = slot.outage.works(Instant::now()).map(|lasted| lasted.as_secs());
-            tracing::info!(partition = slot.id, after_s, "the partition serves again");
+            tracing::info!(partition = slot.id, after_s, "partition serves again");
         }
     }
 
-    /// A partition could not go on: it is dropped, which tells everybody who waits for it, and may come back.
+    /// A partition failed: it is dropped, which refuses everything that waits for it, and may be recovered again.
     fn stumble(&mut self, index: usize, error: Error) {
         let slot = &mut self.slots[index];
         slot.stats.serving.store(0, Ordering::Relaxed);
@@ -499,7 +506,7 @@ impl PartitionSet {
         self.pass_on(id, lost);
     }
 
-    /// False where the error is final; else the partition rests.
+    /// False where the error is final; otherwise the partition backs off.
     fn may_come_back(&mut self, index: usize, error: &Error) -> bool {
         let backend = &self.context.backend;
         let slot = &mut self.slots[index];
@@ -507,7 +514,7 @@ impl PartitionSet {
             ErrorPolicy::ReplaceRows(fault) if !slot.spoiled => {
                 slot.spoiled = true;
                 if let Err(error) = backend.set_rows_aside(slot.id, fault, &error.to_string()) {
-                    tracing::error!(partition = slot.id, %error, "the rows cannot be set aside");
+                    tracing::error!(partition = slot.id, %error, "rows not set aside");
                     return false;
                 }
                 slot.state = State::BackingOff(Instant::now());
@@ -515,10 +522,14 @@ impl PartitionSet {
             }
             ErrorPolicy::Retry => {
                 if let Some(lasts) = slot.outage.fails(Instant::now()) {
-                    tracing::warn!( partition = slot.id, %error, for_s = lasts.as_secs(), "the partition is taken over again in a while" );
+                    tracing::warn!(
+                        partition = slot.id, %error, for_s = lasts.as_secs(),
+                        "partition backs off"
+                    );
                 }
                 slot.state = State::BackingOff(Instant::now() + slot.pause);
-                slot.pause = (slot.pause * 2).min(PAUSE_MAX); // Where it broke off a restore its rows are unfinished, and new ones come again.
+                slot.pause = (slot.pause * 2).min(PAUSE_MAX);
+                // An interrupted restore leaves unfinished rows, and new ones are restored again.
                 slot.spoiled = false;
                 true
             }
@@ -529,12 +540,14 @@ impl PartitionSet {
     fn give_up(&mut self, index: usize, error: Error) {
         let end = LossScope::of(&error, self.context.backend.is_remote());
         let slot = &mut self.slots[index];
-        slot.state = State::Failed; // One that is closed is tried again, and its rows are not to blame.
+        slot.state = State::Failed;
+        // A closed partition is tried again later, and its rows are not the cause.
         slot.spoiled = end == LossScope::Closed;
         slot.stats.closed.store(u64::from(end == LossScope::Closed), Ordering::Relaxed);
         (self.failed)(slot.id, end, &error);
         slot.left.clear();
-        let mut waiting = slot.taken.drain(..); // The first one hears why; the others that it is not.
+        let mut waiting = slot.taken.drain(..);
+        // The first one gets the reason, the others only that it failed.
         if let Some(taken) = waiting.next() {
             let _ = taken.send(Err((slot.id, end, error)));
         }

@@ -1,4 +1,5 @@
-//! The driver: threads that own partitions, feed them events and time, and stop them in order.
+//! The threads that own partitions. They send events and time to their partitions, and stop them in order. Which
+//! partitions are here is decided by the cluster.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,65 +19,65 @@ use crate::partitions::set::{Failed, OwnershipContext, PartitionSet, TakeReply};
 use crate::storage::log_backend::LogBackend;
 use crate::storage::token_keys;
 
-/// Events that are taken in before partitions get their turn: what has gathered is appended together.
+/// Events that are received before partitions run, so that what has gathered is appended together.
 const EVENTS_PER_TURN: usize = 4_096;
 /// How long a stop waits for the last commit.
 const STOP_WITHIN: Duration = Duration::from_millis(1_500);
-/// How long a stop waits for threads: one that takes a partition over may hang on brokers that do not answer.
+/// How long a stop waits for threads: a thread that takes a partition over may wait for brokers.
 pub const END_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AT_END_EVERY: Duration = Duration::from_millis(2);
 /// The longest sleep of a thread.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
-/// How the partitions are spread and bounded.
+/// How partitions are spread over threads, and their bounds.
 #[derive(Clone)]
 pub struct Options {
     /// Threads that own partitions.
     pub threads: usize,
-    /// Orders that may wait for one partition.
+    /// Requests that may wait for one partition.
     pub waiting_orders_max: usize,
     /// Reads and queries that may wait for one partition.
     pub waiting_reads_max: usize,
-    /// Task queues that polls may wait at, and that are remembered.
+    /// Bounds of the task queues.
     pub queues: QueueLimits,
-    /// What each partition keeps to; the driver gives each life of it an instance.
+    /// The configuration of a partition; each incarnation gets an instance of its own.
     pub partition: Config,
 }
 
-/// The partitions of a node, at work.
+/// The running partitions of a node.
 pub struct Running {
-    /// Reaches them.
+    /// Sends requests to them.
     pub router: Router,
-    /// What each of them counts, by partition.
+    /// Their counters, by partition.
     pub stats: Vec<Arc<Stats>>,
-    /// How many orders and reads wait for each of them.
+    /// How many requests and reads wait for each of them.
     pub admission: Arc<Admission>,
     context: Arc<OwnershipContext>,
     threads: Vec<JoinHandle<()>>,
 }
 
 enum Message {
-    /// To a partition; a report is for one life of it alone.
+    /// To a partition; a report is for one incarnation only.
     Deliver(u32, Option<u64>, Box<InboxMessage>),
-    /// A partition is to be taken over.
+    /// Take a partition over.
     Take(u32, TakeReply),
-    /// A partition is to be let go of; the sender is dropped when it is gone.
+    /// Release a partition; the sender is dropped when it is gone.
     Leave(u32, Sender<()>),
-    /// A partition is recovered, or is not.
+    /// The recovery of a partition has ended.
     Arrived(u32, Box<Recovered>),
     Stop,
 }
 
-/// The way to the threads that own the partitions.
+/// Sends to the threads that own the partitions.
 pub struct PartitionSenders(Vec<Sender<Message>>);
 
 impl PartitionSenders {
-    /// Brings an event to the owner of a partition; false where it is gone.
+    /// Sends an event to a partition. False where its thread has ended.
     pub fn send(&self, partition: u32, incarnation: Option<u64>, event: InboxMessage) -> bool {
         self.post(partition, Message::Deliver(partition, incarnation, Box::new(event)))
     }
 
-    /// A partition comes from its recovery.
+    /// The recovery of a partition has ended.
     pub fn arrived(&self, partition: u32, recovered: Recovered) {
         // A thread that has ended takes nothing over any more.
         self.post(partition, Message::Arrived(partition, Box::new(recovered)));
@@ -87,8 +88,8 @@ impl PartitionSenders {
     }
 }
 
-/// Begins the threads; no partition is here yet. `stats` are what each of them counts, and tell how far its recovery is.
-/// `failed` is told when one cannot go on.
+/// Starts the threads; no partition is here yet. `stats`: the counters of each partition. `failed` is called when one
+/// fails.
 ///
 /// # Errors
 /// The system has no threads or no random bytes.
@@ -137,7 +138,7 @@ pub fn start(
     }
 }
 
-/// How partitions are taken over and let go of. Cheap to clone.
+/// Takes partitions over and releases them. Cheap to clone.
 #[derive(Clone)]
 pub struct PartitionControl {
     context: Weak<OwnershipContext>,
@@ -151,7 +152,7 @@ impl LocalPartitions for PartitionControl {
         for partition in partitions {
             context.senders.post(partition, Message::Take(partition, taken.clone()));
         }
-        // Nothing is kept open by waiting.
+        // Waiting must keep nothing open.
         drop((taken, context));
         let outcomes: Vec<_> = outcomes.iter().collect();
         let closed = outcomes.into_iter().filter_map(Result::err).map(|(partition, end, error)| match end {
@@ -174,10 +175,14 @@ impl LocalPartitions for PartitionControl {
                 stats.restore_left.store(0, Ordering::Relaxed);
                 if let Some(lasts) = outage.fails(Instant::now()) {
                     let for_s = lasts.as_secs();
-                    tracing::warn!(partition, %error, for_s, "rows could not be brought before the partition");
+                    tracing::warn!(partition, %error, for_s, "rows not restored before a take-over");
                 }
             } else if let Some(lasted) = outage.works(Instant::now()) {
-                tracing::info!(partition, after_s = lasted.as_secs(), "rows are brought again");
+                tracing::info!(
+                    partition,
+                    after_s = lasted.as_secs(),
+                    "rows restored before take-overs again"
+                );
             }
             drop(outage);
             prepared?;
@@ -201,13 +206,13 @@ impl LocalPartitions for PartitionControl {
             context.senders.post(partition, Message::Leave(partition, left.clone()));
         }
         drop((left, context));
-        // It ends when the last one has dropped its sender.
+        // It ends when the last sender is dropped.
         let _ = gone.recv();
     }
 
     fn send_elsewhere(&self, elsewhere: Arc<dyn RemotePartitions>) {
         if let Some(context) = self.context.upgrade() {
-            // Said once.
+            // Set once.
             let _ = context.elsewhere.set(elsewhere);
         }
     }
@@ -218,7 +223,7 @@ fn unstarted(what: &str, error: &dyn std::fmt::Display) -> Error {
 }
 
 impl Running {
-    /// Begins the threads.
+    /// Starts the threads.
     fn spawn(&mut self, inboxes: Vec<Receiver<Message>>, failed: &Arc<Failed>) -> Result<(), Error> {
         let threads = inboxes.len();
         for (index, inbox) in inboxes.into_iter().enumerate() {
@@ -232,7 +237,7 @@ impl Running {
         Ok(())
     }
 
-    /// How partitions are taken over and let go of.
+    /// Takes partitions over and releases them.
     pub fn control(&self) -> PartitionControl {
         PartitionControl { context: Arc::downgrade(&self.context), stats: self.stats.clone().into() }
     }
@@ -242,7 +247,7 @@ impl Running {
         Arc::clone(&self.context.dispatcher)
     }
 
-    /// True while every partition serves that is to be served here, and can be.
+    /// True while every partition serves that is wanted here and not closed.
     pub fn is_serving(&self) -> bool {
         let is_set = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed) == 1;
         self.stats
@@ -250,7 +255,7 @@ impl Running {
             .all(|stats| is_set(&stats.serving) || is_set(&stats.closed) || !is_set(&stats.is_wanted))
     }
 
-    /// The way to the partitions.
+    /// Sends events to partitions.
     pub fn post(&self) -> everlog_partition::PartitionSender {
         let senders = Arc::clone(&self.context.senders);
         Arc::new(move |partition, event| senders.send(partition, None, event))
@@ -261,11 +266,11 @@ impl Running {
         self.context.dispatcher.stop();
     }
 
-    /// Applies what is on its way, commits, and ends the threads; false where one of them has not ended in time.
+    /// Applies what is in progress, commits, and ends the threads. False where a thread has not ended in time.
     pub fn stop(self) -> bool {
         self.context.stopping.store(true, Ordering::Relaxed);
         for inbox in &self.context.senders.0 {
-            // A thread that has ended already has nothing left to stop.
+            // A thread that has ended has nothing left to stop.
             drop(inbox.send(Message::Stop));
         }
         let deadline = Instant::now() + END_WITHIN;
@@ -277,14 +282,14 @@ impl Running {
             if !thread.is_finished() {
                 all_ended = false;
             } else if thread.join().is_err() {
-                tracing::error!("a processor thread had panicked");
+                tracing::error!("partition thread panicked");
             }
         }
         all_ended
     }
 }
 
-/// The life of a thread.
+/// The loop of a thread, which reports a panic.
 fn work(
     partitions: Vec<(u32, Arc<Stats>)>,
     context: Arc<OwnershipContext>,
@@ -308,7 +313,7 @@ fn drive(mut set: PartitionSet, inbox: &Receiver<Message>) {
     let mut clock = Clock::new();
     loop {
         if let Some(by_ms) = clock.was_set() {
-            tracing::warn!(by_ms, "the system's clock was set, or the machine slept");
+            tracing::warn!(by_ms, "system clock set, or machine suspended");
             set.clock_was_set(by_ms);
         }
         let next_ms = set.turn(clock.now_ms());

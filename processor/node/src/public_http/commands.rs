@@ -1,4 +1,4 @@
-//! `POST /commands`: a public command by hand, answered when it is durable.
+//! `POST /commands`: a public command over HTTP. The response comes when the command is durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::public_http::{busy, refusal};
 use crate::services::names::Names;
 use crate::services::schemas::Lookup;
 
-/// Takes commands in and numbers them.
+/// Takes commands and numbers them.
 pub type Commands = everlog_ingress::HttpSource<Lookup, Names>;
 
 /// Takes commands, so many at once.
@@ -31,7 +31,7 @@ pub type Commands = everlog_ingress::HttpSource<Lookup, Names>;
 pub struct CommandEndpoint {
     pub inbox: crate::public_http::Inbox,
     pub requests: Arc<Semaphore>,
-    /// The settings let commands in.
+    /// The settings allow commands.
     pub is_open: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct CommandEndpoint {
 #[serde(deny_unknown_fields)]
 struct Given<'a> {
     key: String,
-    /// A command in JSON, which is passed on byte for byte.
+    /// A command in JSON, which is kept byte for byte.
     #[serde(borrow)]
     value: Option<&'a RawValue>,
     /// The bytes of a record.
@@ -72,7 +72,7 @@ pub async fn post(
     }
 }
 
-/// What a page may send without asking first is none of these.
+/// None of these is what a browser sends without a preflight request.
 fn is_json(headers: &HeaderMap) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
     given.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
@@ -102,7 +102,7 @@ fn told(taken: Result<Taken, CallFailure>) -> Response {
             (StatusCode::UNPROCESSABLE_ENTITY, Json(told)).into_response()
         }
         Err(CallFailure::Busy) => busy("too much is waiting already; nothing was taken"),
-        // Polls alone are told so.
+        // Only polls get this refusal.
         Err(CallFailure::NamespaceCrowded { .. } | CallFailure::Crowded { .. }) => busy("nothing was taken"),
         Err(CallFailure::Full) => busy("the disk is full; nothing was taken"),
         Err(CallFailure::Moved) => busy("another node serves the partition; nothing was taken"),

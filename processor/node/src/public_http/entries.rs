@@ -1,4 +1,4 @@
-//! `GET /events`, `/replies` and `/rejections`: the entries of a public topic of the embedded log.
+//! `GET /events`, `/replies` and `/rejections`: records of a public topic of the embedded log.
 
 use std::sync::{Arc, Weak};
 
@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 
 use crate::public_http::{busy, refusal};
 
-/// Entries of an answer: where nothing is said, and at most.
+/// Records of a response: the default and the most.
 const ENTRIES: usize = 100;
 const ENTRIES_MAX: usize = 1_000;
-/// Bytes of the entries of an answer, save that one always fits.
+/// Bytes of the records of a response; one record always fits.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Reads topics, so many at once. Does not keep the log open.
@@ -35,7 +35,7 @@ pub struct EntriesEndpoint {
 pub struct Asked {
     #[serde(default)]
     partition: u32,
-    /// From here on; absent: from the first one that is there.
+    /// The first offset; absent: the first one that is there.
     offset: Option<u64>,
     #[serde(default = "entries")]
     max: usize,
@@ -82,7 +82,7 @@ impl EntriesEndpoint {
         };
         read.truncate(asked.max);
         let next = read.last().map_or(from, |(offset, ..)| offset + 1);
-        // More may have come since the bounds were looked at.
+        // More may have come since the bounds were read.
         bounds.end = bounds.end.max(next);
         Ok(json!({
             "partitions": log.partitions(),

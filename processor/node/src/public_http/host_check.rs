@@ -1,11 +1,11 @@
-//! Whom a request is meant for: one host, which stands in its target or in `Host`.
+//! The host that a request is for, from its target or from `Host`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use axum::extract::Request;
 use axum::http::{Version, header};
 
-/// What may stand in a name besides letters and digits (RFC 3986, section 3.2.2).
+/// What a name may contain besides letters and digits (RFC 3986, section 3.2.2).
 const IN_NAMES: &[u8] = b"-._~%!$&'()*+,;=";
 
 /// A well-formed host, without its port.
@@ -13,7 +13,7 @@ const IN_NAMES: &[u8] = b"-._~%!$&'()*+,;=";
 pub enum Host<'a> {
     /// An address.
     Number(IpAddr),
-    /// A name, in whatever letters.
+    /// A name, in any case.
     Name(&'a str),
 }
 
@@ -21,7 +21,7 @@ impl<'a> Host<'a> {
     /// The host that a request names; none where it names none and need not.
     ///
     /// # Errors
-    /// Why it does not name one host, in words. So RFC 9112 asks in section 3.2.
+    /// Why it does not name exactly one host, as RFC 9112 requires in section 3.2.
     pub fn of(request: &'a Request) -> Result<Option<Self>, &'static str> {
         let mut given = request.headers().get_all(header::HOST).iter();
         let target = request.uri().authority().map(|authority| authority.as_str());
@@ -46,7 +46,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// A host and perhaps a port, and nothing else: no user, no second port.
+    /// Parses a host with an optional port. No user, no second port.
     fn parse(text: &'a str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -65,7 +65,7 @@ impl<'a> Host<'a> {
                 )
             }
         };
-        // Numbers with a sign are numbers to Rust.
+        // Rust parses numbers with a sign.
         let is_port = |port: &str| !port.starts_with('+') && port.parse::<u16>().is_ok();
         (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(host)
     }
@@ -78,7 +78,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether it leads to this machine wherever it is said: no name of the net does.
+    /// Whether it always means this machine. A name in DNS never does.
     pub fn is_of_this_machine(&self) -> bool {
         match self {
             Self::Number(_) => true,

@@ -1,5 +1,5 @@
-//! The public face over HTTP: the schema registry at the root, and where the log is embedded commands in and entries
-//! out. Pages that a browser shows are kept out.
+//! Public HTTP: the schema registry at the root, and on the embedded log commands and records of public topics.
+//! Requests that a browser sends for a page are refused.
 
 pub mod commands;
 pub mod entries;
@@ -28,21 +28,21 @@ use crate::storage::log_backend::LogBackend;
 pub use crate::public_http::commands::Commands;
 use crate::public_http::host_check::Host;
 
-/// Where commands are taken in, once the partitions are there.
+/// Where commands go, once the partitions are there.
 pub type Inbox = Arc<OnceLock<Commands>>;
 
 /// Bytes of a request with a command, besides the command.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
-/// What every request is held against.
+/// What every request is checked against.
 #[derive(Clone)]
 struct Guard {
-    /// Only this machine reaches the address: a name in `Host` that is not its own is a page's that was led here.
+    /// Only this machine reaches the address. A foreign name in `Host` means that a page was led here by DNS.
     is_local: bool,
     within: Duration,
-    /// Bytes of requests and answers that are under way.
+    /// Bytes of requests and responses in progress.
     held: Arc<Budget>,
-    /// Bytes of a request at the most.
+    /// The largest request in bytes.
     body_bytes_max: usize,
 }
 
@@ -84,7 +84,7 @@ pub fn routes(
     own.fallback_service(schemas.routes()).layer(from_fn_with_state(guard, guarded))
 }
 
-/// Commands are twice as long in base64 at most.
+/// Base64 makes commands at most twice as long.
 fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
     let requests = Arc::new(Semaphore::new(config.http.requests_max));
     let desk =
@@ -93,7 +93,7 @@ fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
     Router::new().route("/commands", post(commands::post)).layer(limit).with_state(desk)
 }
 
-/// How much the listener takes.
+/// The bounds of the listener.
 pub fn bounds(config: &Config, descriptors: Descriptors) -> Bounds {
     let http = &config.http;
     Bounds {
@@ -131,20 +131,20 @@ async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Re
     }
 }
 
-/// Bytes of a request's body: what it says, or as many as there may be.
+/// Bytes of a request's body: as it says, or the most that there may be.
 fn body_bytes(request: &Request, most: usize) -> usize {
     let hint = request.body().size_hint();
     hint.upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most).min(most)
 }
 
-/// An answer for whoever may try again in a moment.
+/// A response for a client that may try again in a moment.
 fn busy(why: &str) -> Response {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
     response
 }
 
-/// An answer that says why not.
+/// A response with the reason.
 fn refusal(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({"error": why}))).into_response()
 }

@@ -1,4 +1,4 @@
-//! Public commands on Kafka: the topic `commands` is read and brought into the journals for as long as the node runs.
+//! Public commands on Kafka: the topic `commands` is read into the journals while the node runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,12 +20,12 @@ use tokio::time::Instant;
 use crate::services::names::Names;
 use crate::services::schemas::Lookup;
 
-/// The pause before the topic is opened again; it doubles each time.
+/// The pause before the topic is opened again. It doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long a stop waits until the group knows what was read last.
+/// How long a stop waits until the consumer group has the last offsets.
 pub const END_WITHIN: Duration = Duration::from_millis(1_500);
-/// How often old commands are looked for: in parts of the time for which they are kept, within bounds.
+/// How often old commands are deleted: so many times in the time that they are kept, within these bounds.
 const KEEP_PARTS: u64 = 8;
 const KEEP_LOOK_MS_MIN: u64 = 1_000;
 const KEEP_LOOK_MS_MAX: u64 = 600_000;
@@ -33,7 +33,7 @@ const KEEP_LOOK_MS_MAX: u64 = 600_000;
 const NAMED_MAX: usize = 2;
 const NOT_YET: &str = "commands are not read yet";
 
-/// How the reading fares.
+/// The health of the reader.
 #[derive(Default)]
 pub struct CommandsHealth {
     stats: OnceLock<Arc<Stats>>,
@@ -42,17 +42,17 @@ pub struct CommandsHealth {
 }
 
 impl CommandsHealth {
-    /// What is counted, once the topic is open.
+    /// Its counters, once the topic is open.
     pub fn stats(&self) -> Option<&Stats> {
         self.stats.get().map(Arc::as_ref)
     }
 
-    /// Of each partition of the topic that this node reads, how many offsets it has not taken to a journal.
+    /// For each partition of the topic that this node reads: offsets that are not in a journal yet.
     pub fn lag(&self) -> BTreeMap<u32, u64> {
         self.lag.get().map(source::Lag::by_partition).unwrap_or_default()
     }
 
-    /// Why commands are not read, all of them or those of some partitions; none where they are.
+    /// Why commands are not read, of all partitions or of some; none where they are.
     pub fn trouble(&self) -> Option<String> {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
         trouble.or_else(|| {
@@ -73,7 +73,7 @@ impl CommandsHealth {
     }
 }
 
-/// The commands of a node, being read.
+/// The reader of a node's commands.
 pub struct Commands {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -81,7 +81,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Begins to read, once this node is to have partitions. What goes wrong from here on stops nothing else.
+    /// Starts to read, once partition groups may be assigned to this node. An error from here on stops nothing else.
     pub fn start(
         config: &Config,
         log: &Arc<dyn Log>,
@@ -107,16 +107,16 @@ impl Commands {
         Self { stop, task: tokio::spawn(reading.run(stopped)), health }
     }
 
-    /// How it fares.
+    /// Its health.
     pub fn health(&self) -> Arc<CommandsHealth> {
         Arc::clone(&self.health)
     }
 
-    /// Reads no more; what is on its way is brought again by whoever reads on.
+    /// Stops reading. What is in progress is read again by the next reader.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(END_WITHIN, self.task).await.is_err() {
-            tracing::warn!("the last commands that were read may be read again; they count once");
+            tracing::warn!("last offsets of commands not committed: they are read again, and count once");
         }
     }
 }
@@ -138,7 +138,7 @@ impl Reading {
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         let Self { options, journals, schemas, names, health, .. } = self;
-        // Both are set once: here.
+        // Both are set once, here.
         let _ = health.lag.set(opened.lag());
         let (source, closed) = Consumer::new(opened);
         let ingress = Ingress::new(source, journals, schemas, names, options);
@@ -146,19 +146,19 @@ impl Reading {
         health.set_trouble(None);
         let mut asked = stopped.clone();
         let ended = ingress.run(async move {
-            // A sender that is gone means the same.
+            // A dropped sender means the same.
             drop(asked.wait_for(|stopped| *stopped).await);
         });
         if let Err(fault) = ended.await {
-            tracing::error!(fault, "commands are not read any more");
+            tracing::error!(fault, "reader of commands failed");
             health.set_trouble(Some(format!("commands are not read any more: {fault}")));
         }
-        // A sender that is gone has closed it too.
+        // A dropped sender has closed it too.
         let _ = closed.await;
     }
 
-    /// Opens the topic, however long that takes. A node that has just come leaves it to the others: the group waits for each
-    /// reader that has gone without a word, so one that comes and goes would keep the partitions of another from being read.
+    /// Opens the topic, however long that takes. A new node leaves the topic to the others first: the group waits for
+    /// each reader that dies, so an unsteady node would keep other nodes from reading.
     async fn open(&self) -> source::CommandsSource {
         self.cluster.until_host().await;
         self.health.set_trouble(Some(NOT_YET.into()));
@@ -169,7 +169,7 @@ impl Reading {
             let why = match opened {
                 Ok(Ok(source)) => {
                     if let Some(lasted) = outage.works(std::time::Instant::now()) {
-                        tracing::info!(after_s = lasted.as_secs(), "commands read again");
+                        tracing::info!(after_s = lasted.as_secs(), "reader of commands recovered");
                     }
                     return source;
                 }
@@ -177,7 +177,7 @@ impl Reading {
                 Err(panicked) => panicked.to_string(),
             };
             if let Some(lasts) = outage.fails(std::time::Instant::now()) {
-                tracing::warn!(why, for_s = lasts.as_secs(), "commands unreadable");
+                tracing::warn!(why, for_s = lasts.as_secs(), "reader of commands paused");
             }
             self.health.set_trouble(Some(format!("commands cannot be read: {why}")));
             tokio::time::sleep(pause).await;
@@ -186,7 +186,7 @@ impl Reading {
     }
 }
 
-/// Deletes commands that the journals have, once they have been kept for so long.
+/// Deletes commands that are in the journals, once they have been kept for long enough.
 async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watch::Receiver<bool>) {
     let every_ms = (keep_ms / KEEP_PARTS).clamp(KEEP_LOOK_MS_MIN, KEEP_LOOK_MS_MAX);
     let mut looks = tokio::time::interval(Duration::from_millis(every_ms));
@@ -204,22 +204,22 @@ async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watc
         });
         match trimmed.await {
             Ok(Ok(known)) => keeper = Some(known),
-            Ok(Err(error)) => tracing::debug!(%error, "old commands stay for now"),
-            Err(panicked) => tracing::warn!(%panicked, "old commands stay for now"),
+            Ok(Err(error)) => tracing::debug!(%error, "old commands not deleted"),
+            Err(panicked) => tracing::warn!(%panicked, "old commands not deleted"),
         }
     }
 }
 
-/// The consumer of the topic, as the ingress knows it.
+/// The consumer of the topic, for the ingress.
 struct Consumer {
-    /// None while it is dropped.
+    /// None while it is being dropped.
     source: Option<source::CommandsSource>,
     topic: ConsumedTopic,
     closed: Option<oneshot::Sender<()>>,
 }
 
 impl Consumer {
-    /// The receiver hears when it has left its group.
+    /// The receiver gets a message when it has left its group.
     fn new(source: source::CommandsSource) -> (Self, oneshot::Receiver<()>) {
         let topic = source.topic().clone();
         let (closed, heard) = oneshot::channel();
@@ -234,7 +234,7 @@ impl Consumer {
 }
 
 impl Drop for Consumer {
-    /// Leaving a group asks brokers: not on a thread that serves calls.
+    /// Leaving a group asks the brokers, so it must not happen on a thread that serves calls.
     fn drop(&mut self) {
         let (source, closed) = (self.source.take(), self.closed.take());
         let close = move || {
@@ -242,7 +242,7 @@ impl Drop for Consumer {
             closed.map(|closed| closed.send(()))
         };
         if let Err(error) = std::thread::Builder::new().name("commands-end".into()).spawn(close) {
-            tracing::warn!(%error, "the group of the commands is left without a word");
+            tracing::warn!(%error, "consumer group of commands not left");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The gateway within the node: what it is made of, and its life from the first call to the last.
+//! The gateway in the node: what it is made from, its start and its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::storage::control_rows::ControlRows;
 use crate::storage::log_backend::LogBackend;
 use crate::storage::token_keys::Keys;
 
-/// A gateway that serves.
+/// A running gateway.
 pub struct Gateway {
     stop: oneshot::Sender<()>,
-    /// None once its end has been told.
+    /// None once its end was reported.
     served: Option<JoinHandle<Result<(), everlog_temporal::Error>>>,
 }
 
 impl Gateway {
-    /// What will take calls, here and from other nodes.
+    /// A gateway that will take calls, of clients and of other nodes.
     ///
     /// # Errors
     /// A limit cannot be used.
@@ -50,18 +50,18 @@ impl Gateway {
         Ok(Arc::new(gateway))
     }
 
-    /// Begins to take calls from the listener.
+    /// Starts to take calls from the listener.
     pub fn start(calls: Listener, gateway: Arc<everlog_temporal::Gateway>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(gateway.serve(
             calls,
-            // A sender that is gone means the same.
+            // A dropped sender means the same.
             Box::pin(async { drop(stopped.await) }),
         ));
         Self { stop, served: Some(served) }
     }
 
-    /// Waits until the gateway ends by itself, and why it did.
+    /// Waits until the gateway ends by itself. Returns why.
     pub async fn ended(&mut self) -> String {
         let Some(served) = &mut self.served else {
             return std::future::pending().await;
@@ -75,20 +75,20 @@ impl Gateway {
         }
     }
 
-    /// Takes no more calls, ends open polls, and gives other calls the time to finish that the configuration grants.
+    /// Takes no more calls, ends open polls, and gives other calls the configured time to finish.
     pub async fn stop(self) {
-        // One that has ended already hears nothing.
+        // If it has ended already, nobody receives this.
         let _ = self.stop.send(());
         if let Some(served) = self.served
             && let Err(error) = served.await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?))
         {
-            tracing::warn!(%error, "the gateway did not end well");
+            tracing::warn!(%error, "gateway ended with an error");
         }
     }
 }
 
-/// What makes and checks tokens: with the operator's keys, else with those of the data directory, or, on Kafka, with those
-/// that all nodes share.
+/// Signs and checks task tokens: with the operator's keys, else with those of the data directory, or, on Kafka, with
+/// those that all nodes share.
 ///
 /// # Errors
 /// There are no keys, and none can be made.
@@ -102,7 +102,7 @@ pub fn open_token_signer(config: &Config, data: &Path, backend: &LogBackend) -> 
     Ok(TokenSigner::new(&keys)?)
 }
 
-/// The namespaces, read from the log, and what calls are counted with.
+/// The namespaces, read from the log, and the metrics of calls.
 ///
 /// # Errors
 /// The namespaces cannot be read.

@@ -1,4 +1,4 @@
-//! What the world calls things: namespaces by their names, schemas by their ids, activities by their task tokens.
+//! Names for the outside: namespaces by name, schemas by id, activities by task token.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use everlog_partition::NameResolver;
 use everlog_registry::Ids;
 use everlog_temporal::{Namespaces, TokenSigner};
 
-/// All of it. Cheap to clone; nothing here waits.
+/// All of them. Cheap to clone; nothing here blocks.
 #[derive(Clone)]
 pub struct Names {
     /// The namespaces.
     pub namespaces: Arc<Namespaces>,
     /// Reads task tokens.
     pub token_signer: TokenSigner,
-    /// Under which ids the registry knows our schemas.
+    /// The ids of our schemas in the registry.
     pub ids: Ids,
 }
 

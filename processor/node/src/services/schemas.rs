@@ -1,4 +1,4 @@
-//! The schema registry that the node goes by: the built-in one, or one elsewhere.
+//! The schema registry that the node uses: the built-in one, or another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +17,34 @@ use tokio::time::Instant;
 use crate::storage::control_rows::ControlRows;
 use crate::storage::log_backend::LogBackend;
 
-/// How long the ids of our schemas are asked for at a time, and how long the pause is in between.
+/// How long one attempt to get the ids of our schemas may take, and the pause between two.
 const ASK_WITHIN: Duration = Duration::from_secs(2);
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// A registry, and how it fares.
+/// A registry and its health.
 pub struct Schemas {
-    place: Place,
+    place: RegistryLocation,
     /// Why the ids of our schemas are not known yet.
     lacking: Mutex<Option<String>>,
     stats: Stats,
 }
 
-/// What is asked of the registry, counted.
+/// Counters of requests to the registry.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Questions.
+    /// Requests.
     pub questions: AtomicU64,
-    /// Those of them that it did not answer.
+    /// Requests that it did not answer.
     pub failures: AtomicU64,
 }
 
-enum Place {
+enum RegistryLocation {
     BuiltIn(Registry),
     RemotePartitions { client: Client, shown: String },
 }
 
 impl Schemas {
-    /// Opens the registry that the settings name. Reads the log where it is the built-in one.
+    /// Opens the registry of the settings. The built-in one reads the log.
     ///
     /// # Errors
     /// The log cannot be read, or the URL cannot be used.
@@ -53,16 +53,16 @@ impl Schemas {
         let place = if url.0.is_empty() {
             let rows = Arc::new(ControlRows::of(&backend.log()));
             let opened = Registry::open(rows, config.registry.limits());
-            Place::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
+            RegistryLocation::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
         } else {
             let client = Client::new(&url.0).context("registry.url cannot be used")?;
-            Place::RemotePartitions { client, shown: url.shown() }
+            RegistryLocation::RemotePartitions { client, shown: url.shown() }
         };
         let lacking = Mutex::new(Some("the ids of the schemas are not known yet".into()));
         Ok(Self { place, lacking, stats: Stats::default() })
     }
 
-    /// The ids of our schemas, which are registered where they are not yet; asked for until there is an answer.
+    /// The ids of our schemas, which are registered where they are missing. Retried until there is an answer.
     pub async fn ids(self: &Arc<Self>, config: &Config) -> Ids {
         tokio::task::spawn_blocking(PublicTopic::prepare);
         let mut outage = Outage::default();
@@ -71,17 +71,14 @@ impl Schemas {
                 Ok(ids) => {
                     *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = None;
                     if let Some(lasted) = outage.works(std::time::Instant::now()) {
-                        tracing::info!(
-                            after_s = lasted.as_secs(),
-                            "the schemas of the public topics have ids"
-                        );
+                        tracing::info!(after_s = lasted.as_secs(), "ids of the schemas known");
                     }
                     return ids;
                 }
                 Err(reason) => {
                     if let Some(lasts) = outage.fails(std::time::Instant::now()) {
                         let for_s = lasts.as_secs();
-                        tracing::warn!(reason, for_s, "the schemas of the public topics have no ids yet");
+                        tracing::warn!(reason, for_s, "ids of the schemas unknown");
                     }
                     *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
                     tokio::time::sleep(ASK_AGAIN_AFTER).await;
@@ -93,38 +90,40 @@ impl Schemas {
     async fn ask(&self, config: &Config) -> Result<Ids, String> {
         let topic = |noun| config.topic(noun);
         let asked = match &self.place {
-            Place::BuiltIn(registry) => tokio::task::block_in_place(|| Ids::built_in(registry, topic))
-                .map_err(|error| error.to_string()),
-            Place::RemotePartitions { client, .. } => {
+            RegistryLocation::BuiltIn(registry) => {
+                tokio::task::block_in_place(|| Ids::built_in(registry, topic))
+                    .map_err(|error| error.to_string())
+            }
+            RegistryLocation::RemotePartitions { client, .. } => {
                 client.register(topic, Instant::now() + ASK_WITHIN).await.map_err(|error| error.to_string())
             }
         };
         self.count(asked)
     }
 
-    /// Why the node cannot serve for want of ids; none where it can.
+    /// Why the node cannot serve without ids; none where it can.
     pub fn trouble(&self) -> Option<String> {
         self.lacking.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is counted.
+    /// The counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// What the built-in registry counts of its work, where that is the one.
+    /// The counters of the built-in registry, if it is used.
     pub fn work(&self) -> Option<Arc<everlog_registry::Stats>> {
         match &self.place {
-            Place::BuiltIn(registry) => Some(Arc::clone(registry.stats())),
-            Place::RemotePartitions { .. } => None,
+            RegistryLocation::BuiltIn(registry) => Some(Arc::clone(registry.stats())),
+            RegistryLocation::RemotePartitions { .. } => None,
         }
     }
 
     /// What is served at the root: the registry, or where it is.
     pub fn routes(&self) -> Router {
         match &self.place {
-            Place::BuiltIn(registry) => everlog_registry::router(registry.clone()),
-            Place::RemotePartitions { shown, .. } => {
+            RegistryLocation::BuiltIn(registry) => everlog_registry::router(registry.clone()),
+            RegistryLocation::RemotePartitions { shown, .. } => {
                 let message = format!("no registry is served here: this node uses the one at {shown}");
                 let body = serde_json::json!({"error_code": 404, "message": message}).to_string();
                 let json = [(header::CONTENT_TYPE, "application/vnd.schemaregistry.v1+json")];
@@ -140,15 +139,15 @@ impl Schemas {
     }
 }
 
-/// The registry as commands are read with it.
+/// The registry for the reader of commands.
 #[derive(Clone)]
 pub struct Lookup(pub Arc<Schemas>);
 
 impl everlog_ingress::Registry for Lookup {
     async fn schema(&self, id: u32) -> Result<Option<String>, String> {
         let answer = match &self.0.place {
-            Place::BuiltIn(registry) => Ok(registry.text(id)),
-            Place::RemotePartitions { client, .. } => match client.schema(id).await {
+            RegistryLocation::BuiltIn(registry) => Ok(registry.text(id)),
+            RegistryLocation::RemotePartitions { client, .. } => match client.schema(id).await {
                 Ok(Found::Schema(text)) => Ok(Some(text)),
                 Ok(Found::Unknown) => Ok(None),
                 Err(away) => Err(away.to_string()),

@@ -1,4 +1,4 @@
-//! `everlog topics`: makes the topics of the log on Kafka, and says what is wrong with them.
+//! `everlog topics`: creates the topics of the log on Kafka, and says what is wrong with them.
 
 use std::io::Write;
 
@@ -8,19 +8,19 @@ use everlog_log_kafka::topics::{self, Difference};
 
 use crate::cli::TopicsCommand;
 
-/// What is found out about the topics.
+/// The verdict on the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicsVerdict {
     /// They can be served on.
     Good,
-    /// Serving on them is refused.
+    /// They cannot be served on.
     Refused,
 }
 
 /// Runs one of the commands and prints what differs.
 ///
 /// # Errors
-/// Nobody could look: no brokers are set, none answers, or they do not let us.
+/// No brokers are set, none answers, or they refuse.
 pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<TopicsVerdict> {
     let kafka = &config.kafka;
     if !kafka.is_used() {
@@ -56,10 +56,10 @@ pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<TopicsVer
     })
 }
 
-/// Makes the topics where some are missing, and says so.
+/// Creates missing topics, and logs it.
 ///
 /// # Errors
-/// No broker answers, or it does not let us.
+/// No broker answers, or it refuses.
 pub fn make_missing(config: &Config) -> anyhow::Result<()> {
     let options = config.kafka.options(&config.server.name);
     let explain = |error| config.kafka.explain(error);
@@ -71,7 +71,7 @@ pub fn make_missing(config: &Config) -> anyhow::Result<()> {
             prefix = config.kafka.prefix,
             replication = config.kafka.replication,
             topics = missing,
-            "made the topics"
+            "topics created"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The rows of the control topic that namespaces and schemas are kept in.
+//! The rows of `control` for namespaces and schemas.
 
 use std::sync::{Arc, Weak};
 
@@ -6,7 +6,7 @@ use everlog_log::Log;
 use everlog_registry::Storage;
 use everlog_temporal::Control;
 
-/// The rows of a log. Does not keep it open.
+/// The rows of a log. Does not keep the log open.
 pub struct ControlRows(Weak<dyn Log>);
 
 impl ControlRows {

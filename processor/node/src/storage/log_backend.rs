@@ -1,4 +1,4 @@
-//! The log that the node runs on, embedded or on Kafka, and what differs with it.
+//! The log that the node runs on, embedded or on Kafka. No other file of the node knows which.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -16,11 +16,11 @@ use everlog_store::CommittedRows;
 
 use crate::storage::row_directories::{RowDirectories, SetAside};
 
-/// What helps where bytes of ours make no sense: they were damaged, or somebody else wrote them.
+/// The way out where stored bytes cannot be decoded: they are damaged, or another program wrote them.
 pub const UNDECODABLE_WAY_OUT: &str = "nothing is guessed: on Kafka, move the partition's directory under `rows` of the data directory away, and it is \
      restored from the changelog; if that says the same, or there is no Kafka, restore a backup";
 
-/// An open log, and where the rows of its partitions are.
+/// An open log, and the rows of its partitions.
 #[derive(Clone)]
 pub enum LogBackend {
     /// All in one database of the data directory.
@@ -38,11 +38,11 @@ pub struct OnKafka {
 }
 
 impl LogBackend {
-    /// Opens the log that the settings name. On Kafka the topics must be there, and brokers that do not answer are waited for in the
-    /// background, so that whoever asks meanwhile may give up.
+    /// Opens the log of the settings. On Kafka the topics must exist. Brokers that do not answer are waited for on
+    /// another thread, so that the caller may give up.
     ///
     /// # Errors
-    /// What is wrong and the way out.
+    /// The reason and the way out.
     pub async fn open(config: &Config, data: &DataDir) -> Result<Self> {
         let began = Instant::now();
         if config.kafka.is_used() {
@@ -55,7 +55,7 @@ impl LogBackend {
                 prefix = config.kafka.prefix,
                 partitions = log.partitions(),
                 took_ms = everlog_log::clock::elapsed_ms(began),
-                "opened the log on Kafka"
+                "log on Kafka opened"
             );
             let rows =
                 RowDirectories::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
@@ -69,7 +69,7 @@ impl LogBackend {
             torn_bytes = found.torn_bytes,
             unapplied_records = found.unapplied_records,
             took_ms = everlog_log::clock::elapsed_ms(began),
-            "opened the data directory"
+            "data directory opened"
         );
         Ok(Self::Embedded(Arc::new(log)))
     }
@@ -90,7 +90,7 @@ impl LogBackend {
         }
     }
 
-    /// What keeps everything, by the name that clients are told.
+    /// The name of the store, for clients.
     pub fn store_name(&self) -> &'static str {
         match self {
             Self::Embedded(_) => "rocksdb",
@@ -98,12 +98,12 @@ impl LogBackend {
         }
     }
 
-    /// A failure of the log may pass by itself, and rows that are damaged can be made anew from it.
+    /// True where an error of the log may go away by itself, and damaged rows can be restored from it.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Kafka(_))
     }
 
-    /// The committed rows of a partition. Damaged ones that the log can bring again are set aside.
+    /// The committed rows of a partition. Damaged rows that the log can restore are set aside.
     ///
     /// # Errors
     /// The database has none; the directory is in use or cannot be written.
@@ -114,7 +114,7 @@ impl LogBackend {
         }
     }
 
-    /// Keeps the rows of a partition open that are beside the log, for whoever asks for them next.
+    /// Keeps rows beside the log open for the next user.
     pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn CommittedRows>) {
         match self {
             Self::Embedded(_) => {}
@@ -130,10 +130,10 @@ impl LogBackend {
         }
     }
 
-    /// Makes room for new rows of a partition where they are beside the log; nobody may have the old ones open.
+    /// Makes room for new rows of a partition. Nobody may have the old ones open.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn set_rows_aside(
         &self,
         partition: u32,
@@ -154,7 +154,7 @@ impl LogBackend {
         }
     }
 
-    /// How the log fares, for somebody who does not keep it open.
+    /// The health of the log, for readers that do not keep it open.
     pub fn health_source(&self) -> HealthSource {
         match self {
             Self::Embedded(log) => HealthSource::Embedded(Arc::downgrade(log)),
@@ -162,7 +162,7 @@ impl LogBackend {
         }
     }
 
-    /// Closes the log; false where somebody else still uses it.
+    /// Closes the log. False where it is still in use.
     pub fn close(self) -> bool {
         match self {
             Self::Embedded(log) => Arc::into_inner(log).map(drop).is_some(),
@@ -171,16 +171,16 @@ impl LogBackend {
     }
 }
 
-/// Where partitions are brought from, for a message; empty where there is nothing to say.
+/// Where partitions are restored from, for messages; empty on the embedded log.
 pub fn from_topics(config: &Config) -> String {
     if config.kafka.is_used() { format!(" from the topics {}*", config.kafka.prefix) } else { String::new() }
 }
 
-/// Why partitions could not be recovered, with the way out where it is known.
+/// Why partitions cannot be recovered, with the way out where it is known.
 pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir) -> anyhow::Error {
     let from = from_topics(config);
     match &error {
-        // The database's own words for a file that another process has locked.
+        // The database's own words for a locked file.
         everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {
             anyhow!("{detail}; {}", data.is_in_use())
         }
@@ -191,7 +191,7 @@ pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir)
     }
 }
 
-/// How a log fares. Does not keep it open.
+/// The health of a log. Does not keep the log open.
 #[derive(Clone)]
 pub enum HealthSource {
     /// Of the embedded log.
@@ -201,7 +201,7 @@ pub enum HealthSource {
 }
 
 impl HealthSource {
-    /// Why the log has ended for good, if it has. One on Kafka never does: brokers may come back.
+    /// Why the log has failed for good, if it has. A log on Kafka never does, because brokers may come back.
     pub fn failure(&self) -> Option<String> {
         match self {
             Self::Embedded(log) => log.upgrade()?.failure().map(|failure| failure.to_string()),
@@ -217,7 +217,7 @@ impl HealthSource {
         }
     }
 
-    /// Nothing new is taken for want of space.
+    /// Writes are refused because the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Embedded(log) => log.upgrade().is_some_and(|log| log.is_full()),

@@ -1,5 +1,5 @@
-//! Entries of the embedded log's public topics are forgotten by their age. How far each topic had come at a time is
-//! noted in the control rows, so that a restart forgets nothing early and nothing late.
+//! Deletes old records of the embedded log's public topics. The ends of the topics are noted in `control` rows from
+//! time to time, so that a restart deletes nothing early and nothing late.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -10,15 +10,15 @@ use everlog_log::{Error, Log, Topic};
 use everlog_rocks::log::Embedded;
 
 const PREFIX: &[u8] = b"retention/";
-/// Notes in the span of the retention: an entry stays for that long and at most a part of it longer.
+/// Notes within the retention. A record stays for the retention, and at most this part of it longer.
 const NOTES: u64 = 8;
-/// However long the retention is, the node looks once in so long: it may not run for longer.
+/// The longest pause between two looks, because the node may not run for longer.
 const LOOK_MS_MAX: u64 = 3_600_000;
 
-/// Ends of all partitions of the topics, by the time of the note in ms since 1970.
+/// The ends of all partitions of the topics, by the time of the note in ms since 1970-01-01 UTC.
 type Notes = BTreeMap<i64, Vec<u64>>;
 
-/// Forgets old entries for as long as the log is open.
+/// Deletes old records while the log is open.
 pub async fn keep(log: Weak<Embedded>, retention_ms: u64) {
     let mut looks =
         tokio::time::interval(Duration::from_millis((retention_ms / NOTES).clamp(100, LOOK_MS_MAX)));
@@ -28,13 +28,13 @@ pub async fn keep(log: Weak<Embedded>, retention_ms: u64) {
         let look = move || log.upgrade().map(|log| look(&log, retention_ms, now_ms()));
         match tokio::task::spawn_blocking(look).await {
             Ok(Some(Ok(()))) => {}
-            Ok(Some(Err(error))) => tracing::debug!(%error, "old entries of public topics stay for now"),
+            Ok(Some(Err(error))) => tracing::debug!(%error, "old records of public topics not deleted"),
             Ok(None) | Err(_) => return,
         }
     }
 }
 
-/// Forgets what stood in the topics at the newest note that is old enough, and makes a note if it is time for one.
+/// Deletes the records before the newest note that is old enough, and makes a note if one is due.
 fn look(log: &Arc<Embedded>, retention_ms: u64, now_ms: i64) -> Result<(), Error> {
     let notes = notes(log)?;
     let retention_ms = i64::try_from(retention_ms).unwrap_or(i64::MAX);
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// A log with so many events more.
+    /// Appends so many events to a log.
     fn add(log: &Arc<Embedded>, count: usize) {
         let fence = log.fence(0).expect("nobody else");
         let output = Output::new(Topic::Events, "order-1".into(), Some("event".into()));

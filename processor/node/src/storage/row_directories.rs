@@ -1,4 +1,4 @@
-//! The rows that a node keeps beside a log on Kafka: a directory for each partition, and those that were of no use.
+//! The rows beside a log on Kafka: a directory for each partition, and directories that were set aside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use everlog_partition::RowsFault;
 use everlog_rocks::rows::{DatabaseMemory, LocalRows};
 use everlog_store::{CommittedRows, Error};
 
-/// How often rows were set aside, by what was wrong with them.
+/// How often rows were set aside, by reason.
 pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
 
 /// All directories.
@@ -18,12 +18,13 @@ pub struct RowDirectories {
     memory: DatabaseMemory,
     aside_max: usize,
     set_aside: Arc<SetAside>,
-    /// Rows that nobody uses at the moment, and somebody will soon.
+    /// Open rows that are not in use at the moment.
     kept_open: Mutex<BTreeMap<u32, Box<dyn CommittedRows>>>,
 }
 
 impl RowDirectories {
-    /// Directories in this one, with so much memory between them; so many that were of no use stay for each partition.
+    /// The directories in `dir`, with so much memory together. Of each partition, `aside_max` directories that were
+    /// set aside are kept.
     pub fn new(dir: PathBuf, memory_bytes: usize, aside_max: usize) -> Self {
         Self {
             dir,
@@ -34,7 +35,7 @@ impl RowDirectories {
         }
     }
 
-    /// Opens the rows of a partition; damaged ones are set aside, and new ones made.
+    /// Opens the rows of a partition. Damaged rows are set aside, and new ones made.
     ///
     /// # Errors
     /// They are in use, or the directory cannot be written.
@@ -54,7 +55,7 @@ impl RowDirectories {
         }
     }
 
-    /// Keeps open rows for whoever opens them next.
+    /// Keeps open rows for the next user.
     pub fn keep_open(&self, partition: u32, rows: Box<dyn CommittedRows>) {
         self.kept_open().insert(partition, rows);
     }
@@ -62,7 +63,7 @@ impl RowDirectories {
     /// Closes rows that were kept open.
     pub fn close(&self, partition: u32) {
         let rows = self.kept_open().remove(&partition);
-        // Behind the lock: it takes a while.
+        // Behind the lock, because it takes a while.
         drop(rows);
     }
 
@@ -70,10 +71,10 @@ impl RowDirectories {
         self.kept_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for new rows of a partition; nobody may have the old ones open.
+    /// Makes room for new rows of a partition. Nobody may have the old ones open.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn set_aside(&self, partition: u32, fault: RowsFault, reason: &str) -> Result<(), Error> {
         let dir = self.of(partition);
         let aside = LocalRows::set_aside(&dir, fault.name(), self.aside_max);
@@ -81,12 +82,12 @@ impl RowDirectories {
         self.set_aside[fault as usize].fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             partition, fault = fault.name(), reason, aside = %aside.display(),
-            "rows that cannot be used are set aside; the log brings them again"
+            "rows set aside: they cannot be used, and are restored from the log"
         );
         Ok(())
     }
 
-    /// How often that happened.
+    /// How often rows were set aside.
     pub fn counts(&self) -> Arc<SetAside> {
         Arc::clone(&self.set_aside)
     }

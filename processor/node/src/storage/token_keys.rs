@@ -1,4 +1,4 @@
-//! The keys of task tokens: from a file of the operator's, or made once and kept in the data directory.
+//! The keys of task tokens: from an operator's file, from the data directory, or from `control` for all nodes.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use everlog_temporal::{Control, TokenSigner};
 
-/// What the rows of keys begin with that all nodes of a log share.
+/// The prefix of the keys' rows in `control`.
 const ROW: &str = "token-key/";
 /// The file in the data directory.
 const FILE: &str = "token-keys";
@@ -17,7 +17,7 @@ const FILE: &str = "token-keys";
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
-/// One key. Never shown.
+/// A key. Never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(pub [u8; KEY_BYTES]);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The key that signs, and the one that is accepted besides while keys are changed.
+/// The key that signs, and another that is accepted while keys are changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Signs, and is accepted.
@@ -37,7 +37,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Those of `file`, else those of the data directory, made when missing. The directory must be locked.
+    /// The keys of `file`, else those of the data directory, made when missing. The directory must be locked.
     ///
     /// # Errors
     /// The file cannot be read or holds no keys; no random bytes; the directory cannot be written.
@@ -56,13 +56,12 @@ impl Keys {
         let text =
             fs::read_to_string(path).with_context(|| format!("{shown} cannot be read (tokens.key_file)"))?;
         if fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o007 != 0) {
-            tracing::warn!(file = %shown, "everybody on this machine can read the keys of task tokens; chmod 600 mends it");
+            tracing::warn!(file = %shown, "keys of task tokens can be read by every user of this machine: chmod 600");
         }
         parse(&text).with_context(|| format!("{shown} holds no keys of task tokens (tokens.key_file)"))
     }
 
-    /// Those that all nodes of a log have, made by the first of them: rows of the topic `control`. The one whose row comes
-    /// first signs.
+    /// The keys that all nodes share, from rows of `control`; the first node makes one. The first row's key signs.
     ///
     /// # Errors
     /// The rows cannot be read or written; no random bytes.
@@ -91,7 +90,7 @@ impl Keys {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Random bytes that nobody can guess.
 ///
 /// # Errors
 /// The system has none.
@@ -101,7 +100,7 @@ pub fn random<const BYTES: usize>() -> std::io::Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
-/// Whole or not at all, and on the disk before it is used.
+/// Written completely or not at all, and synced before it is used.
 fn make(path: &Path) -> Result<()> {
     let key: [u8; KEY_BYTES] = random()?;
     let new = path.with_extension("new");
@@ -125,15 +124,15 @@ fn parse(text: &str) -> Result<Keys> {
     }
 }
 
-/// Accepts the key of a row of the topic `control`, if it is one. `shares_keys`: the node has its keys from there; an
-/// operator's own are all that count where there are some.
+/// Accepts the key of a row of `control`, if it is one. `shares_keys`: the node uses the shared keys; otherwise only
+/// the operator's keys count.
 pub fn learn(token_signer: &TokenSigner, row: &[u8], value: &[u8], shares_keys: bool) {
     if let Some(key) = shared_key(row, value).filter(|_| shares_keys) {
         token_signer.accept(&key);
     }
 }
 
-/// The key of a row that all nodes share; none where the row is another one.
+/// The shared key of a row; none where the row is another one.
 fn shared_key(row: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     row.starts_with(ROW.as_bytes()).then_some(())?;
     let key = parse_key(std::str::from_utf8(value).ok()?).ok()?;

@@ -64,7 +64,7 @@ pub(super) const OUTCOMES: &[Row<Ways>] = rows! {
     };
 };
 
-/// How often something came out in one way.
+/// Counters of one outcome.
 pub(super) struct Ways {
     forwarded_out: u64,
     claims: u64,
@@ -74,7 +74,7 @@ pub(super) struct Ways {
 pub(super) const AWAY: (&str, &str) =
     ("everlog_cluster_takeover_seconds", "How long partition groups were unavailable during a take-over.");
 
-/// Adds the node among the others.
+/// Adds the cluster.
 pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
     let weak = || Arc::downgrade(cluster);
     let seen = weak();
@@ -103,7 +103,7 @@ pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
     registry.register(Box::new(away)).expect("no name stands twice in the tables above");
 }
 
-/// The histogram of take-overs.
+/// The histogram of the times that groups are unavailable during a take-over.
 struct Away {
     cluster: Weak<Cluster>,
     desc: Desc,

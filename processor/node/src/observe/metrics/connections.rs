@@ -1,4 +1,4 @@
-//! The metrics of connections, and of what they make the node hold.
+//! The metrics of connections, and of the bytes that calls hold.
 
 use everlog_listen::{Budget, Counts as Connections};
 
@@ -27,14 +27,14 @@ pub(super) const HELD: &[Row<[Arc<Budget>; 2]>] = rows! {
     Stands "everlog_answer_bytes" "Bytes of answers that clients have not read yet." |h| h[1].held() as f64;
 };
 
-/// Adds connections, by what their listeners are for.
+/// Adds connections, by the purpose of their listeners.
 pub fn watch_listeners(registry: &Registry, counts: Vec<(&'static str, Arc<Connections>)>) {
     add(registry, LISTENERS, Some("listener"), move |visit| {
         counts.iter().for_each(|(name, counts)| visit(name, counts));
     });
 }
 
-/// Adds what calls hold.
+/// Adds the bytes that calls hold.
 pub fn watch_held(registry: &Registry, held: [Arc<Budget>; 2]) {
     add(registry, HELD, None, move |visit| visit("", &held));
 }

@@ -1,4 +1,4 @@
-//! The metrics written down, as a page of documentation.
+//! docs/metrics.md, written from the tables.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ The gateway's own go by the names that Temporal's dashboards know: `service_requ
 This page is written from the code: `UPDATE_EXPECT=1 cargo test --workspace --bin everlog` does it.
 ";
 
-/// A heading, when there is such a thing, and the rows.
+/// A heading, if any, and the rows.
 type Part = (&'static str, &'static str, Vec<(&'static str, Kind, &'static str)>);
 
 fn part<T>(heading: &'static str, label: &'static str, table: &[Row<T>]) -> Part {

@@ -29,7 +29,7 @@ pub(super) const REGISTRY_WORK: &[Row<everlog_registry::Stats>] = rows! {
     };
 };
 
-/// Adds the schema registry, as it is asked.
+/// Adds the schema registry.
 pub fn watch_registry(registry: &Registry, schemas: &Arc<Schemas>) {
     let (asked, work) = (Arc::clone(schemas), schemas.work());
     add(registry, REGISTRY, None, move |visit| visit("", asked.stats()));

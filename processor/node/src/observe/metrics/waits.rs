@@ -1,4 +1,4 @@
-//! What waits: orders and reads for the partitions, polls for tasks.
+//! The metrics of what waits: requests and reads for partitions, polls for tasks.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct Waiting {
     reads: usize,
 }
 
-/// Adds what waits for the partitions, labelled by their numbers.
+/// Adds what waits for partitions, labelled by number.
 pub fn watch_admission(registry: &Registry, partitions: usize, admission: Arc<Admission>) {
     let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
     add(registry, ADMISSION, Some("partition"), move |visit| {
