@@ -51,7 +51,7 @@ impl<R: Registry, N: Names> HttpSource<R, N> {
     /// Takes a record; its partition and offset are given here. Waits until it is durable and applied.
     ///
     /// # Errors
-    /// [`Failure`]: after `Busy` nothing was appended; after another the outcome is unknown.
+    /// [`CallFailure`]: after `Busy` nothing was appended; after another the outcome is unknown.
     pub async fn take(&self, mut record: Fetched) -> Result<Taken, CallFailure> {
         Stats::count(&self.stats.records);
         record.partition = 0; // The registry is asked before the lock is taken, which others wait for.

@@ -8,13 +8,14 @@ use bytes::BytesMut;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::update::Done;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_engine::{Grace, Outcome, Reply, Run, Settings, SizeWarning, Stamp, Step, View, decide};
+use everlog_engine::{Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, Record};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules, seed};
+use crate::journal::observers::AppliedStep;
 use crate::model::admission::CallFailure;
 use crate::model::keys::{RunKey, WorkflowKey, history_key};
 use crate::model::pending::ReplyTo;
@@ -298,9 +299,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(outcome.reply)
     }
 
+    /// Writes the rows and events of a step, and runs the observers.
     fn apply_step(&mut self, key: RunKey, step: Step) -> Result<(), Error> {
         let batches = step.batches();
-        let grew = !batches.is_empty();
+        let has_new_events = !batches.is_empty();
         for batch in batches {
             self.write_batch(&key, &step, &batch);
         }
@@ -308,51 +310,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.runs.add_request(&key, request_id);
         }
         let before = self.runs.put(&key, step.run.clone());
-        self.keep_promises(&key, &step)?;
-        if self.replaying {
-            return Ok(());
+        let applied = AppliedStep { key, before, step, has_new_events };
+        self.observe(&applied)?;
+        if !self.replaying {
+            self.absorbed.push_back((applied.key, applied.step));
         }
-        self.warn_of_size(&key, before.as_deref(), &step);
-        let grace = Grace { owner_ms: self.position.owner_ms };
-        self.due.set(&key, step.run.next_deadline_ms(grace));
-        if grew {
-            self.watchers.tell(&key, &step.run);
-        }
-        self.updates.settle(&key, &step);
-        if !self.queries.is_empty() {
-            for question in self.queries.settle(&key, &step.run) {
-                self.send_query(&key, &step.run, question);
-            }
-        }
-        self.absorbed.push_back((key, step));
         Ok(())
-    }
-
-    /// What a run has so much of comes to a limit that ends it or refuses it; somebody should know in time.
-    fn warn_of_size(&mut self, key: &RunKey, before: Option<&Run>, step: &Step) {
-        for (mark, size) in step.marks_passed(before, &self.config.settings) {
-            if !self.runs.warns(key, mark) {
-                continue;
-            }
-            let (what, counter) = match mark {
-                SizeWarning::Events => ("events", &self.stats.large_histories),
-                SizeWarning::History => ("bytes of its history", &self.stats.large_histories),
-                SizeWarning::State => ("bytes of its state", &self.stats.large_states),
-                SizeWarning::Memo => ("bytes of its memo", &self.stats.large_memos),
-                SizeWarning::Blob => ("bytes of one payload", &self.stats.large_payloads),
-            };
-            let start = &step.run.start;
-            tracing::warn!(
-                partition = self.id,
-                namespace_id = start.namespace_id,
-                workflow_id = start.workflow_id,
-                run_id = start.run_id,
-                workflow_type = step.run.workflow_type(),
-                size,
-                "a run is beyond its mark of {what}, on the way to a limit"
-            );
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     fn write_batch(&mut self, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {
@@ -381,8 +344,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !is_whole {
             self.delete_history_later(key);
         }
-        self.due.set(key, None);
-        self.queries.refuse(key);
+        self.observe_deletion(key);
         self.stats.forgotten.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
