@@ -47,7 +47,7 @@ pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Sett
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
         Some(Request::Start(order)) => start::begin(view, order, place),
         Some(order) => match &view.run {
-            None => missing(input, order),
+            None => order.row().if_missing.answer(&input.workflow_id, &input.run_id),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
             Some(run) => match order {
                 Request::Reset(order) => reset::reset(run, view, order, place),
@@ -95,33 +95,6 @@ fn answer(sender: &Sender, order: Option<&Request>, reply: &Reply) -> Option<Req
     }
 }
 
-fn missing(input: &RequestRecord, order: &Request) -> Outcome {
-    match order {
-        Request::ClaimTask(_) | Request::ClaimActivity(_) => Outcome::answer(Reply::Gone),
-        Request::Start(_)
-        | Request::CompleteTask(_)
-        | Request::FailTask(_)
-        | Request::ChildOpened(_)
-        | Request::BeginChild(_)
-        | Request::ChildClosed(_)
-        | Request::ExternalAnswered(_)
-        | Request::Delete(_)
-        | Request::Signal(_)
-        | Request::Cancel(_)
-        | Request::Terminate(_)
-        | Request::ReleaseTask(_)
-        | Request::CompleteActivity(_)
-        | Request::FailActivity(_)
-        | Request::CancelActivity(_)
-        | Request::HeartbeatActivity(_)
-        | Request::ReleaseActivity(_)
-        | Request::FireTimers(_)
-        | Request::ResetSticky(_)
-        | Request::Reset(_)
-        | Request::Update(_) => Outcome::refuse(Rejection::unknown_run(&input.workflow_id, &input.run_id)),
-    }
-}
-
 fn decide_closed(
     run: &Run,
     done: &BTreeMap<String, update::Done>,
@@ -144,27 +117,7 @@ fn decide_closed(
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
         Request::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
-        Request::Cancel(_)
-        | Request::FireTimers(_)
-        | Request::BeginChild(_)
-        | Request::ChildOpened(_)
-        | Request::ChildClosed(_)
-        | Request::ExternalAnswered(_) => Outcome::answer(Reply::Done),
-        Request::ClaimTask(_) | Request::ClaimActivity(_) => Outcome::answer(Reply::Gone),
-        Request::CompleteTask(_) => Outcome::refuse(Rejection::NotFound("Workflow task not found.".into())),
-        Request::FailTask(_) => Outcome::refuse(Rejection::closed()),
-        Request::Update(_) => Outcome::refuse(Rejection::unknown()),
-        Request::Start(_)
-        | Request::Reset(_)
-        | Request::Signal(_)
-        | Request::CompleteActivity(_)
-        | Request::FailActivity(_)
-        | Request::CancelActivity(_)
-        | Request::HeartbeatActivity(_)
-        | Request::ResetSticky(_)
-        | Request::Terminate(_)
-        | Request::ReleaseTask(_)
-        | Request::ReleaseActivity(_) => Outcome::refuse(Rejection::closed()),
+        order => order.row().if_closed.answer(),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use everlog_engine::machine::update::Standing;
-use everlog_engine::request::{Request, RequestRecord};
-use everlog_engine::{Reply, TaskGrant};
+use everlog_engine::request::RequestRecord;
+use everlog_engine::{Reply, RequestClass, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::matching::dispatcher::{Dispatcher, PollTicket, QueueStatus};
-use crate::model::admission::{Admission, CallFailure, CallResult, RequestClass};
+use crate::model::admission::{Admission, AdmissionClass, CallFailure, CallResult};
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::Address;
 use crate::model::task_types::QueueKey;
@@ -54,7 +54,7 @@ impl Router {
     /// [`CallFailure`]; after `Unavailable` the order may or may not have been taken.
     pub async fn order(&self, input: RequestRecord) -> CallResult<Reply> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, lane(&input))?;
+        let slot = self.admission.enter(partition, class(&input))?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::Request { input, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
@@ -84,7 +84,7 @@ impl Router {
     /// As [`Router::order`].
     pub async fn update(&self, input: RequestRecord) -> CallResult<UpdateCall<Reply>> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, lane(&input))?;
+        let slot = self.admission.enter(partition, class(&input))?;
         let (sender, receiver) = oneshot::channel();
         let (told, news) = mpsc::channel(NEWS_MAX);
         self.post(partition, InboxMessage::Update { input, slot, reply: sender, news: told })?;
@@ -102,7 +102,7 @@ impl Router {
         update_id: String,
     ) -> CallResult<UpdateCall<Option<Standing>>> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Read)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Read)?;
         let (sender, receiver) = oneshot::channel();
         let (told, news) = mpsc::channel(NEWS_MAX);
         self.post(
@@ -123,7 +123,7 @@ impl Router {
         answers: Vec<QueryAnswer>,
     ) -> CallResult<Completion> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Urgent)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Urgent)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::CompleteTask { input, answers, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
@@ -135,7 +135,7 @@ impl Router {
     /// [`CallFailure`].
     pub async fn read(&self, address: Address, want: Want) -> CallResult<Option<Reading>> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Read)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Read)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::Read { address, want, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
@@ -148,7 +148,7 @@ impl Router {
     /// [`CallFailure`].
     pub async fn watch(&self, address: Address, known_event_id: i64) -> CallResult<()> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Read)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Read)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::Watch { address, known_event_id, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)
@@ -160,7 +160,7 @@ impl Router {
     /// [`CallFailure`].
     pub async fn query(&self, request: QueryRequest) -> CallResult<QueryOutcome> {
         let partition = request.address.partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Read)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Read)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::Query { request, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
@@ -172,7 +172,7 @@ impl Router {
     /// [`CallFailure`].
     pub async fn answer_query(&self, address: Address, answer: QueryAnswer) -> CallResult<bool> {
         let partition = address.partition(self.partitions);
-        let slot = self.admission.enter(partition, RequestClass::Urgent)?;
+        let slot = self.admission.enter(partition, AdmissionClass::Urgent)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, InboxMessage::QueryAnswered { answer, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)
@@ -226,34 +226,11 @@ impl Router {
     }
 }
 
-/// What ends work, or stops it, goes first when a partition is overloaded.
-fn lane(input: &RequestRecord) -> RequestClass {
-    match &input.request {
-        None
-        | Some(Request::Start(_) | Request::Signal(_) | Request::Update(_) | Request::HeartbeatActivity(_)) => {
-            RequestClass::Ordinary
-        }
-        Some(
-            Request::Cancel(_)
-            | Request::Terminate(_)
-            | Request::ClaimTask(_)
-            | Request::CompleteTask(_)
-            | Request::FailTask(_)
-            | Request::ReleaseTask(_)
-            | Request::ClaimActivity(_)
-            | Request::CompleteActivity(_)
-            | Request::FailActivity(_)
-            | Request::CancelActivity(_)
-            | Request::ReleaseActivity(_)
-            | Request::FireTimers(_)
-            | Request::ResetSticky(_)
-            | Request::Reset(_)
-            | Request::ChildOpened(_)
-            | Request::BeginChild(_)
-            | Request::ChildClosed(_)
-            | Request::ExternalAnswered(_)
-            | Request::Delete(_),
-        ) => RequestClass::Urgent,
+/// A record without a request is refused by the engine, and lets nothing through.
+fn class(record: &RequestRecord) -> AdmissionClass {
+    match record.request.as_ref().map(|request| request.row().class) {
+        Some(RequestClass::Urgent) => AdmissionClass::Urgent,
+        Some(RequestClass::Ordinary) | None => AdmissionClass::Ordinary,
     }
 }
 
@@ -264,6 +241,7 @@ mod tests {
     use std::task::{Context, Poll as Turn, Waker};
 
     use everlog_engine::machine::{cancel, signal};
+    use everlog_engine::request::Request;
 
     use super::*;
 

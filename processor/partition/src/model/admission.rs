@@ -54,7 +54,7 @@ struct Waits {
 
 /// What a request is let in as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestClass {
+pub(crate) enum AdmissionClass {
     /// Begins work, or adds to it.
     Ordinary,
     /// Ends work, or stops it.
@@ -81,13 +81,17 @@ impl Admission {
         self.waiting[partition as usize].reads.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, partition: u32, lane: RequestClass) -> CallResult<AdmissionSlot> {
-        let limit = match lane {
-            RequestClass::Ordinary => self.orders_max,
-            RequestClass::Urgent => self.orders_max.saturating_mul(2),
-            RequestClass::Read => self.reads_max,
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        partition: u32,
+        class: AdmissionClass,
+    ) -> CallResult<AdmissionSlot> {
+        let limit = match class {
+            AdmissionClass::Ordinary => self.orders_max,
+            AdmissionClass::Urgent => self.orders_max.saturating_mul(2),
+            AdmissionClass::Read => self.reads_max,
         };
-        let slot = AdmissionSlot { admission: self.clone(), partition, lane };
+        let slot = AdmissionSlot { admission: self.clone(), partition, class };
         // Where the limit is reached the slot is given back at once.
         if slot.count().fetch_add(1, Ordering::Relaxed) >= limit { Err(CallFailure::Busy) } else { Ok(slot) }
     }
@@ -97,15 +101,15 @@ impl Admission {
 pub struct AdmissionSlot {
     admission: Arc<Admission>,
     partition: u32,
-    lane: RequestClass,
+    class: AdmissionClass,
 }
 
 impl AdmissionSlot {
     fn count(&self) -> &AtomicUsize {
         let waits = &self.admission.waiting[self.partition as usize];
-        match self.lane {
-            RequestClass::Ordinary | RequestClass::Urgent => &waits.orders,
-            RequestClass::Read => &waits.reads,
+        match self.class {
+            AdmissionClass::Ordinary | AdmissionClass::Urgent => &waits.orders,
+            AdmissionClass::Read => &waits.reads,
         }
     }
 }
