@@ -1,4 +1,4 @@
-//! The data directory: where it is, and the log in it.
+//! The data directory of a node, and the log in it. Refuses a directory that belongs to another kind of log.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -11,7 +11,7 @@ use everlog_rocks::log::{Embedded, Limits, Options, Recover, Sync};
 use crate as config;
 use crate::Config;
 
-/// The folder for the rows of a log on Kafka.
+/// The folder with the rows of a log on Kafka.
 const ROWS: &str = "rows";
 
 /// Where a node's log is.
@@ -19,11 +19,11 @@ const ROWS: &str = "rows";
 pub enum LogLocation {
     /// In the data directory.
     Embedded,
-    /// On brokers; the data directory has rows that they bring again.
+    /// On brokers; the data directory has rows that can be restored from there.
     Kafka,
 }
 
-/// A directory that a server keeps everything in.
+/// A data directory.
 pub struct DataDir {
     path: PathBuf,
     /// Removes the directory when it is dropped.
@@ -31,12 +31,12 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// One that stays.
+    /// A directory that stays.
     pub fn lasting(path: &Path) -> Self {
         Self { path: path.into(), ephemeral: None }
     }
 
-    /// A new one that goes when this value goes.
+    /// A new directory, removed when this value is dropped.
     ///
     /// # Errors
     /// No directory can be made for temporary files.
@@ -55,7 +55,7 @@ impl DataDir {
         &self.path
     }
 
-    /// It goes when the server ends.
+    /// It is removed when the server ends.
     pub fn is_ephemeral(&self) -> bool {
         self.ephemeral.is_some()
     }
@@ -63,23 +63,24 @@ impl DataDir {
     /// Opens the log in it, which locks the directory.
     ///
     /// # Errors
-    /// What is wrong and the way out, in one line.
+    /// The reason and the way out, in one line.
     pub fn open(&self, config: &Config) -> Result<Embedded> {
         self.make()?;
         Embedded::open(self.options(config)).map_err(|error| self.explain(error))
     }
 
-    /// Makes the directory where it is missing.
+    /// Makes the directory if it is missing.
     ///
     /// # Errors
     /// It cannot be made, with the way out.
     pub fn make(&self) -> Result<()> {
-        // Payloads and keys are in it: nobody else reads them unless whoever made the directory says so.
+        // Payloads and keys are in it, so that only its owner may read it, unless whoever made the directory allows
+        // more.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
         made.map_err(|error| self.unusable(&error.to_string()))
     }
 
-    /// Where the log is whose node keeps its data here; none where nothing is kept yet.
+    /// Where the log of the node is that uses this directory; none where nothing is kept yet.
     pub fn log_location(&self) -> Option<LogLocation> {
         let has = |name: &str| self.path.join(name).exists();
         if has("db") {
@@ -89,10 +90,10 @@ impl DataDir {
         (has(ROWS) || has("kafka")).then_some(LogLocation::Kafka)
     }
 
-    /// Refuses the directory of a node whose log is elsewhere: its workflows would seem lost.
+    /// Refuses the directory of a node with another kind of log, because its workflows would seem lost.
     ///
     /// # Errors
-    /// It is such a directory; says how it is started.
+    /// It is such a directory. The error says how its node is started.
     pub fn fits(&self, config: &Config) -> Result<()> {
         let dir = self.path.display();
         let other = "choose another data directory (--data-dir, server.data_dir)";
@@ -109,12 +110,12 @@ impl DataDir {
         }
     }
 
-    /// Where the rows of a log on Kafka are kept.
+    /// The folder with the rows of a log on Kafka.
     pub fn rows(&self) -> PathBuf {
         self.path.join(ROWS)
     }
 
-    /// What to say where another process has it.
+    /// The message for a directory that another process uses.
     pub fn is_in_use(&self) -> String {
         let dir = self.path.display();
         format!(
@@ -123,7 +124,7 @@ impl DataDir {
         )
     }
 
-    /// How the log in it is opened.
+    /// The options of the log in it.
     pub fn options(&self, config: &Config) -> Options {
         let config::Log {
             sync,
@@ -157,7 +158,7 @@ impl DataDir {
         }
     }
 
-    /// What an error of its log means, with the way out.
+    /// An error of its log, with the way out.
     pub fn explain(&self, error: Error) -> anyhow::Error {
         let dir = self.path.display();
         match error {

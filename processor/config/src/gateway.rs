@@ -1,4 +1,4 @@
-//! Limits of the gateway: what one call, one connection, one namespace may ask for.
+//! The settings of the gateway.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ section! {
 }
 
 impl Gateway {
-    /// As the gateway knows them.
+    /// As limits of the gateway.
     pub fn limits(&self) -> temporal::Limits {
         temporal::Limits {
             message_bytes_max: self.message_bytes_max,
@@ -136,7 +136,7 @@ impl Gateway {
         }
     }
 
-    /// What its listener takes.
+    /// As bounds of its listener.
     pub fn bounds(&self, descriptors: Descriptors) -> Bounds {
         Bounds {
             connections_max: descriptors.share(4, self.connections_max),
@@ -148,13 +148,13 @@ impl Gateway {
         }
     }
 
-    /// What no key can tell alone.
+    /// Checks that concern several keys.
     pub(super) fn check(&self, faults: &mut Vec<String>) {
         if let Err(error) = self.limits().validate() {
             let temporal::LimitError { name, value, allowed } = error;
             faults.push(format!("gateway.{name} = {value} is not allowed; {allowed}"));
         }
-        // One request has to have room, as it comes and decoded.
+        // One request must fit, as received and decoded.
         let least = (self.message_bytes_max + temporal::STRUCTURE_BYTES_MAX) / 7 * 8;
         let bounds = [
             ("connection_request_bytes_max", self.connection_request_bytes_max),

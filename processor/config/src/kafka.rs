@@ -1,4 +1,4 @@
-//! Kafka as the place of the log: which brokers, which topics, and what may wait for them.
+//! The settings of a log on Kafka.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: u64 = 1_000;
 
-/// What makes a property's value nobody's business.
+/// A property with one of these words in its name is secret.
 const SECRET: &[&str] = &["password", "secret", "key"];
 
 section! {
@@ -56,12 +56,12 @@ section! {
 }
 
 impl Kafka {
-    /// Whether the log is there.
+    /// Whether the log is on Kafka.
     pub fn is_used(&self) -> bool {
         !self.bootstrap_servers.is_empty()
     }
 
-    /// As the log knows them.
+    /// As options of the log.
     pub fn options(&self, node: &str) -> Options {
         Options {
             prefix: self.prefix.clone(),
@@ -81,7 +81,7 @@ impl Kafka {
         }
     }
 
-    /// Why the log cannot be opened or its topics not be looked at, with the way out.
+    /// Why the log cannot be opened or examined, with the way out.
     pub fn explain(&self, error: Error) -> anyhow::Error {
         let brokers = &self.bootstrap_servers;
         match error {
@@ -102,7 +102,7 @@ impl Kafka {
         }
     }
 
-    /// What no key can tell alone.
+    /// Checks that concern several keys.
     pub(super) fn check(&self, config: &Config, faults: &mut Vec<String>) {
         if !self.is_used() {
             return;
@@ -127,7 +127,7 @@ impl Kafka {
     }
 }
 
-/// Properties of librdkafka. Never shows what may be secret.
+/// Properties of librdkafka. Secret ones are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(pub BTreeMap<String, String>);
 

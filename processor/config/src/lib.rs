@@ -1,4 +1,5 @@
-//! All settings of a node: defaults, then the file, then the environment, then the command line.
+//! The settings of a node, its data directory, and its log lines. Settings come from defaults, then the file, then
+//! the environment, then the command line. They are read once and passed down.
 
 pub mod data_dir;
 mod gateway;
@@ -31,10 +32,10 @@ pub use crate::sections::{
 
 /// Variables that set a key are named `EVERLOG_SECTION__KEY`.
 ///
-/// The double underscore is what tells them from those that a cluster sets by itself for a service named everlog.
+/// The double underscore tells them from variables that Kubernetes sets by itself for a service named everlog.
 const ENVIRONMENT_PREFIX: &str = "EVERLOG_";
 
-/// The whole tree.
+/// All settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// `[server]`
@@ -69,7 +70,7 @@ pub struct Config {
     pub logs: Logs,
 }
 
-/// Everything that is wrong with the settings, all at once.
+/// All faults of the settings at once.
 #[derive(Debug)]
 pub struct Faults(Vec<String>);
 
@@ -88,7 +89,7 @@ impl fmt::Display for Faults {
 }
 
 impl Config {
-    /// Defaults, with what the file and the environment change.
+    /// The defaults, with what the file and the environment change.
     ///
     /// # Errors
     /// Every fault, each with the key, the value and what is allowed.
@@ -105,7 +106,7 @@ impl Config {
         if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
     }
 
-    /// Looks at what no key can tell alone.
+    /// Checks that concern several keys.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -140,7 +141,7 @@ impl Config {
         ]
     }
 
-    /// A file that says the same.
+    /// A file with the same settings.
     pub fn to_file(&self) -> String {
         page::file(self)
     }
@@ -212,7 +213,7 @@ impl Config {
         shown: &str,
         faults: &mut Vec<String>,
     ) {
-        // Whoever mistypes a password should not find it in a log.
+        // A mistyped password must not be in a log.
         let secret = [("kafka", "properties"), ("registry", "url")].contains(&(section, key));
         let shown = if secret { "(hidden)" } else { shown };
         let Some(found) = self.section(section) else {
@@ -261,9 +262,9 @@ impl Config {
     }
 }
 
-/// The environment's variables.
+/// The variables of the environment.
 pub fn environment() -> BTreeMap<String, String> {
-    // A name that is not UTF-8 cannot be one of ours.
+    // A name that is not UTF-8 is not a setting's.
     let named = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.to_string_lossy().into()))
     };

@@ -1,4 +1,4 @@
-//! Limits of one run and of one call; they reach the partitions as a record, so that every replay sees the same.
+//! The settings with limits of runs. They reach partitions as a record, so that every replay sees the same.
 
 use everlog_engine::Settings;
 
@@ -102,7 +102,7 @@ section! {
 }
 
 impl Limits {
-    /// As the engine knows them.
+    /// As settings of the engine.
     pub fn engine(&self) -> Settings {
         Settings {
             task_timeout_default_ms: self.task_timeout_default_ms,
@@ -150,7 +150,7 @@ impl Limits {
         }
     }
 
-    /// What no key can tell alone.
+    /// Checks that concern several keys.
     pub(super) fn check(&self, faults: &mut Vec<String>) {
         for (low, low_value, high, high_value) in [
             (

@@ -1,4 +1,5 @@
-//! Log lines: for people on a terminal, one JSON object each otherwise. What others wrote stands in them as far as it is seen.
+//! Log lines: for people on a terminal, JSON objects otherwise. Foreign text in them is escaped where it would not be
+//! visible.
 
 pub mod visible;
 mod writer;
@@ -12,7 +13,7 @@ use tracing_subscriber::fmt;
 use crate::logs::writer::Writer;
 use crate::{LogFormat, Logs};
 
-/// Begins to write log lines to the standard error stream.
+/// Starts to write log lines to the standard error stream.
 ///
 /// # Errors
 /// The filter cannot be read.
@@ -43,7 +44,7 @@ pub fn start(config: &Logs) -> Result<()> {
     Ok(())
 }
 
-/// A panic is a log line like any other.
+/// Logs panics.
 fn tell_of_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("no message");
@@ -53,12 +54,12 @@ fn tell_of_panics() {
     }));
 }
 
-/// NO_COLOR is heeded wherever colours are written.
+/// False where NO_COLOR is set.
 pub fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The filter and where it comes from.
+/// The filter, and where it comes from.
 fn filter(config: &Logs, variable: impl Fn(&str) -> Option<String>) -> (&'static str, String) {
     let given = |name| variable(name).filter(|text| !text.is_empty()).map(|text| (name, text));
     given("EVERLOG_LOG")

@@ -1,42 +1,43 @@
-//! Where the node is reached that has a data directory: a file beside the lock, for whoever asks it by its directory.
+//! A file in the data directory with the address of the node that uses it, for the doctor.
 //!
-//! It holds as long as the lock does: a node that has gone leaves it, and the next one writes its own. Each start has another
-//! instance, which the node shows with what it answers: whoever answers at its address and shows another one is another server.
+//! It is valid as long as the directory is locked. A node leaves it behind, and the next one writes its own. Each
+//! start has another instance, which the node sends with its responses. A server that sends another instance is
+//! another server.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// The header of an answer that names the instance.
+/// The header with the instance.
 pub const INSTANCE_HEADER: &str = "everlog-instance";
 /// Its name in the data directory.
 const NAME: &str = "node.json";
 
-/// What it says.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFile {
-    /// Random, of the node's start.
+    /// Random, one for each start.
     pub instance: String,
     /// Where it serves metrics and health.
     pub metrics_address: SocketAddr,
 }
 
 impl NodeFile {
-    /// Writes it; of a former node's file nothing is left.
+    /// Replaces the file.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn write(&self, data_dir: &Path) -> std::io::Result<()> {
         std::fs::write(data_dir.join(NAME), serde_json::to_vec(self)?)
     }
 
-    /// Reads it; none where it is not there, or not whole.
+    /// Reads the file; none where it is missing or incomplete.
     pub fn read(data_dir: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(data_dir.join(NAME)).ok()?).ok()
     }
 
-    /// Where its health is asked for on the same machine.
+    /// Where health is served, for a client on the same machine.
     pub fn health_address(&self) -> SocketAddr {
         let mut address = self.metrics_address;
         match address {

@@ -1,11 +1,11 @@
-//! The settings written down: as a file, and as a page of documentation.
+//! The settings as a file, and as docs/configuration.md.
 
 use crate::Config;
 
 /// Columns of a line of comment.
 const COLUMNS: usize = 118;
 
-/// A file with every setting, each with its meaning and what is allowed.
+/// A file with every setting, its meaning and what is allowed.
 pub fn file(config: &Config) -> String {
     let mut file = "# Every setting of Everlog; see docs/configuration.md.\n".to_owned();
     for section in config.sections() {

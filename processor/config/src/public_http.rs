@@ -1,4 +1,4 @@
-//! The public face: the HTTP listener, the schema registry, and how public commands are taken in.
+//! The settings of public HTTP, of the schema registry, and of public commands.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -98,7 +98,7 @@ section! {
 }
 
 impl Registry {
-    /// As the built-in registry knows them.
+    /// As limits of the built-in registry.
     pub fn limits(&self) -> Limits {
         Limits {
             schema_bytes_max: self.schema_bytes_max,
@@ -116,7 +116,7 @@ impl Registry {
 }
 
 impl Ingress {
-    /// What no key can tell alone.
+    /// Checks that concern several keys.
     pub(super) fn check(&self, config: &Config, faults: &mut Vec<String>) {
         let mut fault = |key: &str, value: String, allowed: String| {
             faults.push(format!("ingress.{key} = {value} is not allowed; allowed is {allowed}"));
@@ -162,7 +162,7 @@ impl Config {
         format!("{}{}", self.kafka.prefix, noun.topic())
     }
 
-    /// What the ingress keeps to. `command_schema_id` is the id of this release's own schema of commands.
+    /// As options of the ingress. `command_schema_id`: the id of this release's schema of commands.
     pub fn ingress_options(&self, command_schema_id: u32) -> Options {
         let ingress = &self.ingress;
         Options {

@@ -1,4 +1,4 @@
-//! What the node itself is told: where it listens, its log, memory, threads, partitions, keys and log lines.
+//! The settings of the node itself: addresses, log, memory, threads, partitions, queues, cluster, keys, log lines.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ section! {
 }
 
 impl Queues {
-    /// As the dispatcher knows them.
+    /// As limits of the dispatcher.
     pub fn limits(&self) -> QueueLimits {
         QueueLimits {
             namespace_polled_max: self.namespace_polled_max,
@@ -196,7 +196,7 @@ section! {
 }
 
 impl Cluster {
-    /// What no key can tell alone, where there may be other nodes.
+    /// Checks that concern several keys, where there may be other nodes.
     pub(super) fn check(&self, is_on_kafka: bool, faults: &mut Vec<String>) {
         if is_on_kafka {
             faults.extend(self.unreachable());
@@ -213,7 +213,7 @@ impl Cluster {
         }
     }
 
-    /// Why other nodes would not reach what they are told.
+    /// Why other nodes could not reach the published address; none where they could.
     fn unreachable(&self) -> Option<String> {
         let Self { address, advertised, .. } = self;
         let allowed = "allowed is a name or an address by which other nodes reach this one, with its port, such as \
@@ -234,7 +234,7 @@ impl Cluster {
         (!advertised.rsplit_once(':').is_some_and(is_reachable)).then_some(fault)
     }
 
-    /// What somebody should know of how nodes know each other: none where nobody else reaches the address, or they do.
+    /// A warning about authentication of nodes; none where they authenticate, or the address is local.
     pub fn remark(&self) -> Option<String> {
         let knows_nodes = self.secret_file.is_some() || self.tls_files().is_some();
         (!self.address.ip().is_loopback() && !knows_nodes).then(|| {
@@ -246,15 +246,15 @@ impl Cluster {
         })
     }
 
-    /// The files of TLS between nodes, if they speak it: certificate, key and authorities.
+    /// The files of TLS between nodes, if they use it: certificate, key and authorities.
     pub fn tls_files(&self) -> Option<[PathBuf; 3]> {
         Some([self.certificate_file.clone()?, self.key_file.clone()?, self.ca_file.clone()?])
     }
 
-    /// What nodes show each other, if they show something.
+    /// The secret of the nodes, if there is one.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else than one line of printable characters.
+    /// The file cannot be read, or is not one line of printable characters.
     pub fn secret(&self) -> anyhow::Result<Option<HeaderValue>> {
         let Some(file) = &self.secret_file else { return Ok(None) };
         let shown = file.display();

@@ -1,4 +1,4 @@
-//! One setting: how it is read, what it may be, how it is written down.
+//! A setting: how it is read, what is allowed, how it is written.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-/// A value as somebody gave it.
+/// A value as it was given.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
     /// In the file.
@@ -16,43 +16,43 @@ pub enum Given<'a> {
     Environment(&'a str),
 }
 
-/// A type that a setting can have.
+/// A type of settings.
 pub trait Setting: Sized {
-    /// What tells good values from bad ones.
+    /// What is allowed.
     type Allowed;
 
     /// None where the value is of a wrong type or not allowed.
     fn read(given: Given, allowed: &Self::Allowed) -> Option<Self>;
 
-    /// As it stands in a file.
+    /// As in a file.
     fn write(&self) -> String;
 
-    /// What is allowed, in words that follow "allowed is".
+    /// What is allowed, as text that follows "allowed is".
     fn describe(allowed: &Self::Allowed) -> String;
 }
 
-/// One setting of a section, described.
+/// A setting of a section.
 pub struct Key {
     /// Its name within the section.
     pub name: &'static str,
     /// What it does, in sentences.
     pub meaning: String,
-    /// Its value as it stands in a file.
+    /// Its value as in a file.
     pub value: String,
     /// What is allowed.
     pub allowed: String,
 }
 
-/// Why a value was not taken.
+/// Why a value was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The section has no such setting.
+    /// The section has no such key.
     Unknown,
-    /// Such a value is not allowed; what is.
+    /// The value is not allowed; what is.
     NotAllowed(String),
 }
 
-/// Settings that belong together.
+/// A section of settings.
 pub trait Section {
     /// Its name in the file.
     fn name(&self) -> &'static str;
@@ -60,7 +60,7 @@ pub trait Section {
     fn about(&self) -> String;
     /// Its settings in order.
     fn keys(&self) -> Vec<Key>;
-    /// Takes a value, or says why not.
+    /// Sets a value.
     fn set(&mut self, key: &str, given: Given) -> Result<(), Refusal>;
 }
 
@@ -142,7 +142,7 @@ macro_rules! choice {
 }
 pub(super) use choice;
 
-/// The text of a value; none where it is no text.
+/// The text of a value; none where it is another type.
 pub fn text<'a>(given: Given<'a>) -> Option<&'a str> {
     match given {
         Given::File(value) => value.as_str(),
@@ -167,7 +167,7 @@ fn integer(given: Given) -> Option<i64> {
     }
 }
 
-/// With `_` between groups of three digits, as TOML allows.
+/// With `_` between groups of three digits.
 fn grouped(number: impl Display) -> String {
     let digits = number.to_string();
     if digits.len() <= 4 {
@@ -240,7 +240,7 @@ impl Setting for String {
     }
 }
 
-/// Names, each once and none empty. In a variable, a comma stands between two.
+/// Names, each once and not empty. In a variable they are separated by commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(pub Vec<String>);
 

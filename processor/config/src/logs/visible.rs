@@ -1,21 +1,21 @@
-//! Texts that others wrote, as they may stand in a line of a log or on a terminal: what would not be seen is spelled out.
+//! Escapes foreign text for log lines and terminals: characters that are not visible are spelled out.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use everlog_engine::hidden::is_hidden;
 
-/// For a line or a cell of one.
+/// For a line, or a part of one.
 pub fn line(text: &str) -> Cow<'_, str> {
     spelled(text, is_hidden, in_text)
 }
 
-/// For several lines with tabs in them.
+/// For several lines, with tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     spelled(text, |letter| is_hidden(letter) && letter != '\n' && letter != '\t', in_text)
 }
 
-/// For JSON, which says the same afterwards: what is hidden stands in its texts only.
+/// For JSON, whose meaning stays: hidden characters are in its strings only.
 pub fn json(json: &str) -> Cow<'_, str> {
     spelled(json, is_hidden, in_json)
 }
@@ -29,7 +29,7 @@ fn in_text(letter: char, to: &mut String) {
 
 fn in_json(letter: char, to: &mut String) {
     for unit in letter.encode_utf16(&mut [0; 2]) {
-        // Nothing is lost: a text takes all that is written into it.
+        // Writing to a string cannot fail.
         let _ = write!(to, "\\u{unit:04x}");
     }
 }

@@ -1,10 +1,10 @@
-//! Where log lines go: the standard error stream, in which each stays one line.
+//! The writer of log lines, to the standard error stream. Each stays one line.
 
 use std::io::{self, Write};
 
 use crate::logs::visible;
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Clone, Copy)]
 pub enum Writer {
     /// One JSON object per line.
@@ -16,7 +16,7 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// A line as it may stand there. An error or a name in it may hold anything.
+    /// A line that is safe to write. Errors and names in it may contain anything.
     fn line(self, line: &str) -> String {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
         let line = match self {
@@ -29,7 +29,7 @@ impl Writer {
 }
 
 impl Write for Writer {
-    /// Whole lines come here.
+    /// Called with whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         io::stderr().write_all(self.line(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
@@ -40,7 +40,7 @@ impl Write for Writer {
     }
 }
 
-/// The colours stay, which are `ESC [ numbers m`.
+/// Keeps colours, which are `ESC [ numbers m`.
 fn coloured(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let mut out = visible::line(parts.next().unwrap_or_default()).into_owned();
