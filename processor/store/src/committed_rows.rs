@@ -80,6 +80,11 @@ pub struct MemoryRows {
 }
 
 impl MemoryRows {
+    /// Every row.
+    pub fn all(&self) -> BTreeMap<(Space, Bytes), Bytes> {
+        self.rows.lock().clone()
+    }
+
     /// Makes the changes of a commit the base's rows.
     pub fn apply(&self, changes: Vec<Change>) {
         let mut rows = self.rows.lock();
