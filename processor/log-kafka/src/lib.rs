@@ -61,7 +61,7 @@ pub struct Kafka {
     groups: Vec<OnceLock<Group>>,
     opening: parking_lot::Mutex<()>,
     rehearsing: parking_lot::Mutex<()>,
-    parts: Arc<GroupContext>,
+    context: Arc<GroupContext>,
     reachability: Arc<Reachability>,
     admin: Arc<Admin>,
     trims: Truncation,
@@ -102,7 +102,7 @@ impl Kafka {
         }
         control.warm()?;
         let counters = Arc::new(Counters::default());
-        let parts = Arc::new(GroupContext {
+        let context = Arc::new(GroupContext {
             incarnation: fixed.id,
             topics: crate::group_context::topic_names(&options),
             table: FenceTable::new(fixed.partitions),
@@ -114,18 +114,18 @@ impl Kafka {
             rouse: crate::outputs::coordinator_wakeup::Rouse::default(),
             options,
         });
-        let trims = Truncation::open(&admin, parts.options.topic("journal"))?;
+        let trims = Truncation::open(&admin, context.options.topic("journal"))?;
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
-            slices: RestoreStream::open(Arc::clone(&parts))?,
-            tombstones_ms: crate::topics::tombstones_ms(&there, &parts.options),
+            slices: RestoreStream::open(Arc::clone(&context))?,
+            tombstones_ms: crate::topics::tombstones_ms(&there, &context.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: parking_lot::Mutex::default(),
             rehearsing: parking_lot::Mutex::default(),
-            reader: JournalReader::new(&parts.options),
-            reachability: Reachability::watch(&parts.options, &parts.ends)?,
+            reader: JournalReader::new(&context.options),
+            reachability: Reachability::watch(&context.options, &context.ends)?,
             tails: parking_lot::Mutex::default(),
-            parts,
+            context,
             admin,
             trims,
             partitions: fixed.partitions,
@@ -135,12 +135,12 @@ impl Kafka {
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.parts.counters.read()
+        self.context.counters.read()
     }
 
     /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
     pub fn traffic(&self) -> Traffic {
-        self.parts.counters.traffic.lock().clone()
+        self.context.counters.traffic.lock().clone()
     }
 
     /// Why nothing can be written at the moment, if the brokers have left that unanswered for a while.
@@ -148,12 +148,12 @@ impl Kafka {
         let now = Instant::now();
         let lasts =
             |span: Option<Duration>| span.filter(|span| *span >= TROUBLE_AFTER).map(|span| span.as_secs());
-        let servers = &self.parts.options.bootstrap_servers;
+        let servers = &self.context.options.bootstrap_servers;
         let silent = lasts(self.reachability.silent_for(now));
         let silent = silent.map(|seconds| format!("no broker of {servers} answers, for {seconds} s"));
         silent.or_else(|| {
-            let (partition, span) = self.parts.journal.unacknowledged_for(now)?;
-            let topic = self.parts.options.topic("journal");
+            let (partition, span) = self.context.journal.unacknowledged_for(now)?;
+            let topic = self.context.options.topic("journal");
             let seconds = lasts(Some(span))?;
             Some(format!("the brokers acknowledge nothing in {topic}-{partition}, for {seconds} s"))
         })
@@ -178,7 +178,7 @@ impl Kafka {
         &self,
         tell: impl FnMut(crate::control::follower::ControlChange<'_>) + Send + 'static,
     ) -> Result<crate::control::follower::Follow, Error> {
-        crate::control::follower::Follow::start(&self.parts.options, tell)
+        crate::control::follower::Follow::start(&self.context.options, tell)
     }
 
     /// The group of a partition is about to be fenced: what taking it needs is made ready, without taking anything from its owner.
@@ -203,7 +203,7 @@ impl Kafka {
 
     /// Reads what is read first when a partition is taken.
     fn rehearse(&self, partition: PartitionId) -> Result<(), Error> {
-        self.parts.committed.rehearse(&self.parts.topics, partition)?;
+        self.context.committed.rehearse(&self.context.topics, partition)?;
         let bounds = self.bounds(partition)?;
         if !bounds.is_empty() {
             self.read(partition, bounds.end - 1, 1)?;
@@ -214,9 +214,9 @@ impl Kafka {
     /// The next committed offset of the changelog of each partition; every commit moves it. None where brokers do not answer
     /// at once.
     pub fn changelog_ends(&self, partitions: Range<PartitionId>) -> Vec<Option<Offset>> {
-        let topic = self.parts.topics[Topic::Changelog].as_str();
+        let topic = self.context.topics[Topic::Changelog].as_str();
         let places: Vec<_> = partitions.map(|partition| (topic, partition as i32, 0)).collect();
-        self.parts.ends.committed(&places)
+        self.context.ends.committed(&places)
     }
 
     /// This process gives up all partitions of a group: nothing of theirs is kept open, soon.
@@ -242,7 +242,7 @@ impl Kafka {
         let slot = &self.groups[number as usize];
         let _turn = self.opening.lock();
         if slot.get().is_none() {
-            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.parts))?;
+            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.context))?;
             // Nobody else sets it: the turn is ours.
             let _ = slot.set(group);
         }
@@ -252,7 +252,7 @@ impl Kafka {
     /// What is wrong with a commit by itself.
     fn faults(&self, commit: &Commit) -> Result<(), Error> {
         self.known(commit.partition)?;
-        let max = self.parts.options.record_bytes_max;
+        let max = self.context.options.record_bytes_max;
         for output in &commit.outputs {
             let size_bytes = output.key.len() + output.value.as_ref().map_or(0, Bytes::len);
             if size_bytes > max {
@@ -287,8 +287,8 @@ impl Kafka {
                 "{topic:?} is compacted: its rows are restored, not read by offset"
             )));
         }
-        let reached = self.parts.table.of(partition).reached[topic];
-        Ok((&self.parts.topics[topic], reached))
+        let reached = self.context.table.of(partition).reached[topic];
+        Ok((&self.context.topics[topic], reached))
     }
 }
 
@@ -301,7 +301,7 @@ impl Drop for Kafka {
 
 impl Log for Kafka {
     fn incarnation(&self) -> [u8; 16] {
-        self.parts.incarnation
+        self.context.incarnation
     }
 
     fn partitions(&self) -> u32 {
@@ -314,7 +314,7 @@ impl Log for Kafka {
     }
 
     fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
-        self.parts.journal.append(partition, records, done);
+        self.context.journal.append(partition, records, done);
     }
 
     fn read(
@@ -324,12 +324,12 @@ impl Log for Kafka {
         bytes_max: usize,
     ) -> Result<Vec<everlog_log::Record>, Error> {
         self.known(partition)?;
-        let trimmed = self.parts.table.of(partition).trimmed;
+        let trimmed = self.context.table.of(partition).trimmed;
         if from < trimmed {
             let Range { start, end } = self.bounds(partition)?;
             return Err(Error::OutOfRange { partition, wanted: from, start, end });
         }
-        self.reader.read(&self.parts.ends, partition, from, bytes_max)
+        self.reader.read(&self.context.ends, partition, from, bytes_max)
     }
 
     fn follow(
@@ -341,7 +341,7 @@ impl Log for Kafka {
         self.known(partition)?;
         let mut tails = self.tails.lock();
         if tails.is_none() {
-            *tails = Some(Tails::open(&self.parts)?);
+            *tails = Some(Tails::open(&self.context)?);
         }
         match tails.as_ref() {
             Some(tails) => tails.follow(partition, from, wake).map(Some),
@@ -351,12 +351,12 @@ impl Log for Kafka {
 
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
         self.known(partition)?;
-        let topic = self.parts.options.topic("journal");
-        let seen = self.parts.journal.seen_end(partition);
-        let range = self.parts.ends.reaching(&topic, partition as i32, seen)?;
-        self.parts.journal.saw_end(partition, range.end);
+        let topic = self.context.options.topic("journal");
+        let seen = self.context.journal.seen_end(partition);
+        let range = self.context.ends.reaching(&topic, partition as i32, seen)?;
+        self.context.journal.saw_end(partition, range.end);
         // What was trimmed here is gone, whether a broker has heard of it yet or not.
-        Ok(range.start.max(self.parts.table.of(partition).trimmed)..range.end)
+        Ok(range.start.max(self.context.table.of(partition).trimmed)..range.end)
     }
 
     fn commit(&self, commit: Commit, done: CommitDone) {
@@ -372,7 +372,7 @@ impl Log for Kafka {
 
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
         self.known(partition)?;
-        let marks = self.parts.table.of(partition).marks;
+        let marks = self.context.table.of(partition).marks;
         Ok(Marks {
             changelog: marks[Topic::Changelog],
             history: marks[Topic::History],
@@ -382,7 +382,7 @@ impl Log for Kafka {
 
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
         self.known(partition)?;
-        self.parts.position(partition)
+        self.context.position(partition)
     }
 
     fn restore(
@@ -393,7 +393,7 @@ impl Log for Kafka {
         visit: Visit<'_>,
     ) -> Result<Restored, Error> {
         self.known(partition)?;
-        self.parts.restore(topic, partition, from, visit)
+        self.context.restore(topic, partition, from, visit)
     }
 
     fn restore_chunk(
@@ -418,10 +418,10 @@ impl Log for Kafka {
         self.known(partition)?;
         let applied = self.position(partition)?.map_or(0, |(applied, _)| applied);
         if below > applied {
-            let start = self.parts.table.of(partition).trimmed;
+            let start = self.context.table.of(partition).trimmed;
             return Err(Error::OutOfRange { partition, wanted: below, start, end: applied });
         }
-        let mut owned = self.parts.table.of(partition);
+        let mut owned = self.context.table.of(partition);
         if below > owned.trimmed {
             owned.trimmed = below;
             self.trims.want(partition, below);
@@ -437,12 +437,12 @@ impl Log for Kafka {
         bytes_max: usize,
     ) -> Result<Vec<TopicEntry>, Error> {
         let (name, reached) = self.append_only(topic, partition)?;
-        self.parts.committed.entries(name, partition, from, bytes_max, reached)
+        self.context.committed.entries(name, partition, from, bytes_max, reached)
     }
 
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let (name, reached) = self.append_only(topic, partition)?;
-        let range = self.parts.ends.committed_to(
+        let range = self.context.ends.committed_to(
             name,
             partition as i32,
             crate::restore::committed::after(reached),
@@ -458,10 +458,10 @@ impl Log for Kafka {
     }
 
     fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
-        self.parts.control.put(key, value)
+        self.context.control.put(key, value)
     }
 
     fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        self.parts.control.scan(visit)
+        self.context.control.scan(visit)
     }
 }

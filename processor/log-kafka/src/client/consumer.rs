@@ -14,7 +14,7 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::librdkafka;
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
@@ -350,11 +350,11 @@ pub(crate) fn consumer(
 
 /// Log lines and statistics of a following client.
 pub(crate) struct Follows {
-    voice: ClientLog,
+    client_log: ClientLog,
     meter: Meter,
 }
 
-speaks!(
+logs_as_client!(
     Follows,
     fn stats(&self, statistics: Statistics) {
         self.meter.count(&statistics);
@@ -368,7 +368,7 @@ pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<F
     let mut config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
     // Nothing is fetched ahead of what is taken: what comes meanwhile comes together.
     config.set("queued.min.messages", "1");
-    let context = Follows { voice: ClientLog::new("tail"), meter };
+    let context = Follows { client_log: ClientLog::new("tail"), meter };
     config.create_with_context(context).map_err(|error| io("a consumer", &error))
 }
 

@@ -19,11 +19,11 @@ const KINDS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ClientLog {
     client: &'static str,
-    said: Mutex<BTreeMap<String, Said>>,
+    logged: Mutex<BTreeMap<String, Logged>>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct Logged {
     at: Instant,
     /// Lines suppressed since then.
     times: u64,
@@ -31,26 +31,26 @@ struct Said {
 
 impl ClientLog {
     pub(crate) fn new(client: &'static str) -> Self {
-        ClientLog { client, said: Mutex::default() }
+        ClientLog { client, logged: Mutex::default() }
     }
 
     /// Some: a line of this kind is logged now, after so many were suppressed since the last one.
-    fn is_news(&self, kind: &str, now: Instant) -> Option<u64> {
-        let mut said = self.said.lock();
-        if let Some(last) = said.get_mut(kind) {
+    fn is_due(&self, kind: &str, now: Instant) -> Option<u64> {
+        let mut logged = self.logged.lock();
+        if let Some(last) = logged.get_mut(kind) {
             if now.duration_since(last.at) < AGAIN_AFTER {
                 last.times += 1;
                 return None;
             }
             let times = last.times;
-            *last = Said { at: now, times: 0 };
+            *last = Logged { at: now, times: 0 };
             return Some(times);
         }
-        if said.len() >= KINDS_MAX {
-            said.retain(|_, last| now.duration_since(last.at) < AGAIN_AFTER);
+        if logged.len() >= KINDS_MAX {
+            logged.retain(|_, last| now.duration_since(last.at) < AGAIN_AFTER);
         }
-        if said.len() < KINDS_MAX {
-            said.insert(kind.to_owned(), Said { at: now, times: 0 });
+        if logged.len() < KINDS_MAX {
+            logged.insert(kind.to_owned(), Logged { at: now, times: 0 });
         }
         Some(0)
     }
@@ -66,8 +66,8 @@ impl ClientContext for ClientLog {
             }
             RDKafkaLogLevel::Info => {
                 // A connection that ends is one of these.
-                if let Some(unsaid) = self.is_news(&format!("{facility} by the way"), Instant::now()) {
-                    tracing::info!(target: "everlog::kafka", client, facility, unsaid, "{text}");
+                if let Some(suppressed) = self.is_due(&format!("{facility} by the way"), Instant::now()) {
+                    tracing::info!(target: "everlog::kafka", client, facility, suppressed, "{text}");
                 }
                 return;
             }
@@ -79,8 +79,8 @@ impl ClientContext for ClientLog {
             | RDKafkaLogLevel::Notice => {}
         }
         // The call that it disturbs reports the consequence.
-        if let Some(unsaid) = self.is_news(facility, Instant::now()) {
-            tracing::warn!(target: "everlog::kafka", client, facility, unsaid, "{text}");
+        if let Some(suppressed) = self.is_due(facility, Instant::now()) {
+            tracing::warn!(target: "everlog::kafka", client, facility, suppressed, "{text}");
         }
     }
 
@@ -100,24 +100,24 @@ impl ClientContext for ClientLog {
             return;
         }
         let kind = code.map_or_else(|| error.to_string(), |code| format!("{code:?}"));
-        if let Some(unsaid) = self.is_news(&kind, Instant::now()) {
-            tracing::warn!(target: "everlog::kafka", client = self.client, unsaid, "{error}: {reason}");
+        if let Some(suppressed) = self.is_due(&kind, Instant::now()) {
+            tracing::warn!(target: "everlog::kafka", client = self.client, suppressed, "{error}: {reason}");
         }
     }
 }
 
 impl ConsumerContext for ClientLog {}
 
-/// Lets the voice of a context speak for it; further methods of `ClientContext` may follow.
-macro_rules! speaks {
+/// Implements `ClientContext` by the field `client_log`; further methods of it may follow.
+macro_rules! logs_as_client {
     ($context:ident $(, $further:item)*) => {
         impl rdkafka::client::ClientContext for $context {
             fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, text: &str) {
-                self.voice.log(level, facility, text);
+                self.client_log.log(level, facility, text);
             }
 
             fn error(&self, error: rdkafka::error::KafkaError, reason: &str) {
-                self.voice.error(error, reason);
+                self.client_log.error(error, reason);
             }
 
             $($further)*
@@ -125,7 +125,7 @@ macro_rules! speaks {
     };
 }
 
-pub(crate) use speaks;
+pub(crate) use logs_as_client;
 
 #[cfg(test)]
 mod tests {
@@ -133,21 +133,21 @@ mod tests {
 
     #[test]
     fn the_same_trouble_is_said_once_in_a_while() {
-        let (voice, begin) = (ClientLog::new("test"), Instant::now());
-        assert_eq!(voice.is_news("FAIL", begin), Some(0));
-        assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(1)), None);
-        assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(2)), None);
-        assert_eq!(voice.is_news("OTHER", begin + Duration::from_secs(2)), Some(0));
-        assert_eq!(voice.is_news("FAIL", begin + AGAIN_AFTER), Some(2));
-        assert_eq!(voice.is_news("FAIL", begin + AGAIN_AFTER * 2), Some(0));
+        let (client_log, begin) = (ClientLog::new("test"), Instant::now());
+        assert_eq!(client_log.is_due("FAIL", begin), Some(0));
+        assert_eq!(client_log.is_due("FAIL", begin + Duration::from_secs(1)), None);
+        assert_eq!(client_log.is_due("FAIL", begin + Duration::from_secs(2)), None);
+        assert_eq!(client_log.is_due("OTHER", begin + Duration::from_secs(2)), Some(0));
+        assert_eq!(client_log.is_due("FAIL", begin + AGAIN_AFTER), Some(2));
+        assert_eq!(client_log.is_due("FAIL", begin + AGAIN_AFTER * 2), Some(0));
     }
 
     #[test]
     fn a_client_with_much_to_say_takes_no_more_room_for_it() {
-        let (voice, begin) = (ClientLog::new("test"), Instant::now());
+        let (client_log, begin) = (ClientLog::new("test"), Instant::now());
         for kind in 0..10 * KINDS_MAX {
-            assert_eq!(voice.is_news(&kind.to_string(), begin), Some(0));
+            assert_eq!(client_log.is_due(&kind.to_string(), begin), Some(0));
         }
-        assert!(voice.said.lock().len() <= KINDS_MAX);
+        assert!(client_log.logged.lock().len() <= KINDS_MAX);
     }
 }

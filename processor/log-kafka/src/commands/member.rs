@@ -15,7 +15,7 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::{FOLLOW_WAIT, place, range, reaching};
 use crate::client::librdkafka;
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::commands::source::{Event, State};
 use crate::commands::undecodable_batch::Prober;
 use crate::errors::{io, io_text, missing};
@@ -39,7 +39,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(10);
 struct GroupListener {
     topic: ConsumedTopic,
     state: Arc<Mutex<State>>,
-    voice: ClientLog,
+    client_log: ClientLog,
 }
 
 /// The consumer, and what its thread shares with whoever takes.
@@ -77,7 +77,7 @@ impl Member {
         let tidings = GroupListener {
             topic: topic.clone(),
             state: Arc::clone(&state),
-            voice: ClientLog::new("commands"),
+            client_log: ClientLog::new("commands"),
         };
         let consumer: BaseConsumer<GroupListener> = options
             .member("ingress", FOLLOW_WAIT)
@@ -483,7 +483,7 @@ fn send_commits<C: ConsumerContext>(
     }
 }
 
-speaks!(GroupListener);
+logs_as_client!(GroupListener);
 
 impl ConsumerContext for GroupListener {
     /// Partitions that are given are not fetched before somebody says from where.

@@ -31,8 +31,8 @@ impl Prober {
         let mut config = options.commands_reader("commands-probe", FETCH_WAIT);
         config.set("fetch.error.backoff.ms", FETCH_WAIT.as_millis().to_string());
         config.set("queued.min.messages", "1");
-        let voice = ClientLog::new("commands-probe");
-        let consumer = config.create_with_context(voice).map_err(|error| io("a consumer", &error))?;
+        let client_log = ClientLog::new("commands-probe");
+        let consumer = config.create_with_context(client_log).map_err(|error| io("a consumer", &error))?;
         Ok(Self { consumer, topic: topic.to_owned() })
     }
 

@@ -14,7 +14,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 
 use crate::client::consumer::{Ends, consumer, scan};
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::record_format;
@@ -75,7 +75,7 @@ impl ControlTopic {
     }
 
     fn new_producer(&self) -> Result<BaseProducer<Reports>, Error> {
-        let made = self.config.create_with_context(Reports { voice: ClientLog::new("control") });
+        let made = self.config.create_with_context(Reports { client_log: ClientLog::new("control") });
         made.map_err(|error| io("a producer of control", &error))
     }
 
@@ -187,10 +187,10 @@ type Report = Mutex<Option<Result<Offset, String>>>;
 
 /// What librdkafka tells of a row.
 struct Reports {
-    voice: ClientLog,
+    client_log: ClientLog,
 }
 
-speaks!(Reports);
+logs_as_client!(Reports);
 
 impl ProducerContext for Reports {
     type DeliveryOpaque = Arc<Report>;

@@ -16,7 +16,7 @@ use rdkafka::types::RDKafkaRespErr;
 use crate::client::consumer::FOLLOW_WAIT;
 use crate::client::librdkafka;
 use crate::client::librdkafka::Roll;
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, io_text};
 use crate::options::Options;
 
@@ -53,10 +53,10 @@ struct Told {
 struct NodeGroupListener {
     told: Arc<Told>,
     wake: Box<dyn Fn() + Send + Sync>,
-    voice: ClientLog,
+    client_log: ClientLog,
 }
 
-speaks!(NodeGroupListener);
+logs_as_client!(NodeGroupListener);
 
 impl NodeGroup {
     /// Joins the group; `wake` is called when this node begins to place, or ends to.
@@ -75,7 +75,7 @@ impl NodeGroup {
         let tidings = NodeGroupListener {
             told: Arc::clone(&told),
             wake: Box::new(wake),
-            voice: ClientLog::new("nodes"),
+            client_log: ClientLog::new("nodes"),
         };
         let consumer: BaseConsumer<NodeGroupListener> = config
             .create_with_context(tidings)
@@ -96,7 +96,7 @@ impl NodeGroup {
                         tracing::error!(%error, "the node group cannot be joined again");
                     }
                 }
-                // Nothing is fetched: what comes is the group's, or an error that the voice has told.
+                // Nothing is fetched: what comes is the group's, or an error that was logged.
                 drop(consumer.poll(POLL));
             }
         });

@@ -18,7 +18,7 @@ use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 use rdkafka::statistics::Statistics;
 
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::statistics::Meter;
 use crate::errors::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
@@ -227,7 +227,7 @@ impl Drop for Journal {
 impl Shared {
     fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<Deliveries>, Error> {
         let meter = Meter::of_journal(&self.counters.traffic);
-        let context = Deliveries { shared: Arc::clone(self), voice: ClientLog::new("journal"), meter };
+        let context = Deliveries { shared: Arc::clone(self), client_log: ClientLog::new("journal"), meter };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
     }
 
@@ -480,11 +480,11 @@ impl Delivery {
 /// What librdkafka tells of each record.
 struct Deliveries {
     shared: Arc<Shared>,
-    voice: ClientLog,
+    client_log: ClientLog,
     meter: Meter,
 }
 
-speaks!(
+logs_as_client!(
     Deliveries,
     fn stats(&self, statistics: Statistics) {
         self.meter.count(&statistics);

@@ -54,7 +54,7 @@ struct Shared {
     topic: String,
     consumer: BaseConsumer<Follows>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
-    parts: Arc<GroupContext>,
+    context: Arc<GroupContext>,
     closing: AtomicBool,
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    pub(crate) fn open(parts: &Arc<GroupContext>) -> Result<Self, Error> {
-        let options = &parts.options;
+    pub(crate) fn open(context: &Arc<GroupContext>) -> Result<Self, Error> {
+        let options = &context.options;
         let shared = Arc::new(Shared {
             topic: options.topic("journal"),
-            consumer: follower(options, Meter::new(&parts.counters.traffic))?,
+            consumer: follower(options, Meter::new(&context.counters.traffic))?,
             followers: Mutex::default(),
-            parts: Arc::clone(parts),
+            context: Arc::clone(context),
             closing: AtomicBool::new(false),
         });
         let serving = Arc::clone(&shared);
@@ -94,7 +94,7 @@ impl Tails {
         wake: Wake,
     ) -> Result<Box<dyn Tail>, Error> {
         let shared = &self.shared;
-        let range = shared.parts.ends.range(&shared.topic, partition as i32, Isolation::Uncommitted)?;
+        let range = shared.context.ends.range(&shared.topic, partition as i32, Isolation::Uncommitted)?;
         if from < range.start || from > range.end {
             return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
         }
@@ -184,7 +184,7 @@ impl Shared {
         for follower in &followers {
             let partition = follower.partition;
             let at = follower.queue.lock().next;
-            let range = self.parts.ends.range(&self.topic, partition as i32, Isolation::Uncommitted);
+            let range = self.context.ends.range(&self.topic, partition as i32, Isolation::Uncommitted);
             let outside = match range {
                 Ok(range) if at >= range.start && at <= range.end => continue,
                 Ok(range) if at < range.start && range.start <= self.trimmed(partition) => {
@@ -207,7 +207,7 @@ impl Shared {
 
     /// Below it this log itself has deleted what was applied and committed.
     fn trimmed(&self, partition: PartitionId) -> Offset {
-        self.parts.table.of(partition).trimmed
+        self.context.table.of(partition).trimmed
     }
 
     /// What was deleted was the owner's own, and applied when it was acknowledged: the follower came too late for it.

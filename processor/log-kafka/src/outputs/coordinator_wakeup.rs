@@ -38,11 +38,11 @@ pub(crate) struct Rouse {
 /// Rouses the coordinator of a transactional id, in the background.
 ///
 /// A record of `commands` is aborted for it, in that partition: nobody who reads committed records sees it.
-pub(crate) fn coordinator_of(id: &str, parts: &Arc<GroupContext>, partition: PartitionId) {
-    if parts.rouse.is_under_way.swap(true, Ordering::AcqRel) {
+pub(crate) fn coordinator_of(id: &str, context: &Arc<GroupContext>, partition: PartitionId) {
+    if context.rouse.is_under_way.swap(true, Ordering::AcqRel) {
         return;
     }
-    let (id, shared) = (id.to_owned(), Arc::clone(parts));
+    let (id, shared) = (id.to_owned(), Arc::clone(context));
     let rouse = move || {
         let ended = end_of_nothing(&id, &shared, partition);
         let mut outage = shared.rouse.outage.lock();
@@ -63,16 +63,16 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<GroupContext>, partition: Par
     };
     if let Err(error) = std::thread::Builder::new().name("rouse".into()).spawn(rouse) {
         tracing::debug!(%error, "no thread to wake up a coordinator");
-        parts.rouse.is_under_way.store(false, Ordering::Release);
+        context.rouse.is_under_way.store(false, Ordering::Release);
     }
 }
 
 /// Ends a transaction of another id; gives that id.
-fn end_of_nothing(id: &str, parts: &GroupContext, partition: PartitionId) -> Result<String, Error> {
-    let Options { call_timeout_ms, transaction_timeout_ms, .. } = parts.options;
+fn end_of_nothing(id: &str, context: &GroupContext, partition: PartitionId) -> Result<String, Error> {
+    let Options { call_timeout_ms, transaction_timeout_ms, .. } = context.options;
     let call_timeout_ms = WITHIN_MS.min(call_timeout_ms).min(transaction_timeout_ms);
-    let options = Options { call_timeout_ms, ..parts.options.clone() };
-    let partitions = states_partitions(&parts.ends, options.call_timeout())?;
+    let options = Options { call_timeout_ms, ..context.options.clone() };
+    let partitions = states_partitions(&context.ends, options.call_timeout())?;
     let place = place_of(id, partitions);
     let names = (0..IDS_MAX).map(|number| format!("{}rouse-{number}", options.prefix));
     let other = names.into_iter().find(|name| place_of(name, partitions) == place);

@@ -72,18 +72,18 @@ impl Group {
     pub(crate) fn open(
         number: u32,
         partitions: std::ops::Range<PartitionId>,
-        parts: Arc<GroupContext>,
+        context: Arc<GroupContext>,
     ) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
-        let options = &parts.options;
+        let options = &context.options;
         let (waiting_bytes_max, timeout) = (options.waiting_bytes_max, options.call_timeout() * 4);
         let worker = Worker {
             id: options.transactional_id(number),
             config: options.transactional_producer(number),
             pause: Duration::from_millis(options.commit_pause_ms),
             partitions,
-            parts,
+            context,
             transactions: None,
             connected: None,
             drawn: Vec::new(),
@@ -159,7 +159,7 @@ struct Worker {
     config: ClientConfig,
     pause: Duration,
     partitions: std::ops::Range<PartitionId>,
-    parts: Arc<GroupContext>,
+    context: Arc<GroupContext>,
     transactions: Option<Transactions>,
     /// A producer for the next fence, and when it was made.
     connected: Option<(Connected, Instant)>,
@@ -261,14 +261,14 @@ impl Worker {
                 Ok(number) => {
                     let position = Position {
                         applied: commit.applied,
-                        incarnation: self.parts.incarnation,
+                        incarnation: self.context.incarnation,
                         fence: commit.fence,
                         row: commit.position.clone(),
                     };
                     admitted.push((commit, number, position.encode(), done));
                 }
                 Err(error) => {
-                    add(&self.parts.counters.fenced, u64::from(matches!(error, Error::Fenced { .. })));
+                    add(&self.context.counters.fenced, u64::from(matches!(error, Error::Fenced { .. })));
                     answer(done, Err(error));
                 }
             }
@@ -291,7 +291,7 @@ impl Worker {
             .iter()
             .zip(&keys)
             .flat_map(|((commit, number, position, _), key)| outgoing(commit, *number, position, key));
-        let outcome = transactions.run(records, &self.parts.counters);
+        let outcome = transactions.run(records, &self.context.counters);
         self.ended = Some(Instant::now());
         match outcome {
             Ok(reached) => self.committed(admitted, &reached),
@@ -302,11 +302,11 @@ impl Worker {
     /// Whether a commit may go; gives its number under its fence.
     fn admit(&self, commit: &Commit, before: Option<(Offset, u64)>) -> Result<u64, Error> {
         let partition = commit.partition;
-        let owned = self.parts.table.of(partition).clone();
+        let owned = self.context.table.of(partition).clone();
         owned.admit(partition, commit.fence)?;
         let (start, number) = before.unwrap_or((owned.position.map_or(0, |(at, _)| at), owned.commits));
         let wanted = commit.applied;
-        let end = self.parts.journal_end(partition, wanted)?;
+        let end = self.context.journal_end(partition, wanted)?;
         if wanted < start || wanted > end {
             return Err(Error::OutOfRange { partition, wanted, start, end });
         }
@@ -314,11 +314,11 @@ impl Worker {
     }
 
     fn committed(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, reached: &Reached) {
-        add(&self.parts.counters.commits, admitted.len() as u64);
+        add(&self.context.counters.commits, admitted.len() as u64);
         self.reach(reached);
         for (commit, number, _, done) in admitted {
             {
-                let mut owned = self.parts.table.of(commit.partition);
+                let mut owned = self.context.table.of(commit.partition);
                 owned.commits = number;
                 // What other nodes committed before is behind a fence, and was restored since.
                 let owned = &mut *owned;
@@ -333,7 +333,7 @@ impl Worker {
 
     fn reach(&self, reached: &Reached) {
         for ((topic, partition), next) in reached {
-            self.parts.table.of(*partition).reached[*topic] = *next;
+            self.context.table.of(*partition).reached[*topic] = *next;
         }
     }
 
@@ -343,11 +343,11 @@ impl Worker {
             let partition = commit.partition;
             let error = match &lost {
                 Lost::Fenced(_) => {
-                    add(&self.parts.counters.fenced, 1);
+                    add(&self.context.counters.fenced, 1);
                     Error::Fenced { partition, given: commit.fence, current: self.current_fence(partition) }
                 }
                 Lost::Unknown(detail) => {
-                    add(&self.parts.counters.unknown, 1);
+                    add(&self.context.counters.unknown, 1);
                     unknown(format!("partition {partition}: {detail}"))
                 }
             };
@@ -362,7 +362,7 @@ impl Worker {
 
     /// That of the last fence row or of the last commit.
     fn last_fence(&self, partition: PartitionId) -> Option<Fence> {
-        let last = self.parts.committed.last(partition, 0).ok()?;
+        let last = self.context.committed.last(partition, 0).ok()?;
         last.fence.into_iter().chain(last.position.map(|position| position.fence)).max_by_key(|fence| fence.0)
     }
 
@@ -397,7 +397,7 @@ impl Worker {
     fn give_up(&mut self, lost: Lost) -> Lost {
         let lost = self.judge(lost);
         for partition in self.partitions.clone() {
-            let mut owned = self.parts.table.of(partition);
+            let mut owned = self.context.table.of(partition);
             owned.position = None;
             owned.standing = match (owned.standing, &lost) {
                 (FenceStatus::Good, Lost::Fenced(_)) => FenceStatus::Fenced,

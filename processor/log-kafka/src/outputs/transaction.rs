@@ -15,7 +15,7 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::statistics::Statistics;
 
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::statistics::Meter;
 use crate::errors::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
@@ -99,7 +99,7 @@ impl Connected {
     ) -> Result<Self, Error> {
         let heard: Arc<Mutex<Heard>> = Arc::default();
         let meter = Meter::new(&counters.traffic);
-        let context = Deliveries { heard: Arc::clone(&heard), voice: ClientLog::new("outputs"), meter };
+        let context = Deliveries { heard: Arc::clone(&heard), client_log: ClientLog::new("outputs"), meter };
         let made = config.create_with_context(context);
         let producer: BaseProducer<Deliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
@@ -293,11 +293,11 @@ fn is_retriable(error: &KafkaError) -> bool {
 
 struct Deliveries {
     heard: Arc<Mutex<Heard>>,
-    voice: ClientLog,
+    client_log: ClientLog,
     meter: Meter,
 }
 
-speaks!(
+logs_as_client!(
     Deliveries,
     fn stats(&self, statistics: Statistics) {
         self.meter.count(&statistics);

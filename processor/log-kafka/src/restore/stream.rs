@@ -41,10 +41,10 @@ pub(crate) struct RestoreStream {
 }
 
 impl RestoreStream {
-    pub(crate) fn open(parts: Arc<GroupContext>) -> Result<Self, Error> {
+    pub(crate) fn open(context: Arc<GroupContext>) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("slices".into());
-        let mut shelf = Shelf { parts, kept: HashMap::new() };
+        let mut shelf = Shelf { context, kept: HashMap::new() };
         let thread = thread.spawn(move || shelf.serve(&received));
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
         Ok(RestoreStream { jobs: Some(jobs), thread: Some(thread) })
@@ -78,7 +78,7 @@ type Kept = (Offset, RestoreChunk, usize);
 
 /// What was read and not asked for yet, in order.
 struct Shelf {
-    parts: Arc<GroupContext>,
+    context: Arc<GroupContext>,
     kept: HashMap<(Topic, PartitionId), VecDeque<Kept>>,
 }
 
@@ -111,7 +111,7 @@ impl Shelf {
         let slice = match kept.pop_front() {
             // What was committed since stands behind it, and is told of by the end.
             Some((start, slice, _)) if start == from => {
-                RestoreChunk { end: self.parts.restored_to(topic, partition)?, ..slice }
+                RestoreChunk { end: self.context.restored_to(topic, partition)?, ..slice }
             }
             Some(_) | None => {
                 let bytes = self.kept.values().flatten().map(|(_, _, bytes)| bytes).sum::<usize>();
@@ -124,7 +124,7 @@ impl Shelf {
         if !kept.is_empty() {
             self.kept.insert(place, kept);
         }
-        self.parts.restored(topic, partition, slice.next);
+        self.context.restored(topic, partition, slice.next);
         Ok(slice)
     }
 
@@ -139,7 +139,7 @@ impl Shelf {
     ) -> Result<VecDeque<Kept>, Error> {
         let mut slices: VecDeque<Kept> = VecDeque::new();
         let (mut rows, mut start, mut bytes, mut all) = (Vec::new(), from, 0, 0);
-        let restored = self.parts.visit(topic, partition, from, &mut |offset, key, value| {
+        let restored = self.context.visit(topic, partition, from, &mut |offset, key, value| {
             let size_bytes = key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;
             (bytes, all) = (bytes + size_bytes, all + size_bytes);
             rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));

@@ -17,7 +17,7 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{FOLLOW_WAIT, is_lasting, left_until, range};
 use crate::client::librdkafka;
-use crate::client::log_lines::{ClientLog, speaks};
+use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, missing, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::topics::admin::Admin;
@@ -248,7 +248,7 @@ impl Producer {
         // As Java's producers do, so that a key goes where it went before.
         config.set("partitioner", "murmur2_random");
         let reports: Arc<Mutex<Reported>> = Arc::default();
-        let context = Reports { reports: Arc::clone(&reports), voice: ClientLog::new("public") };
+        let context = Reports { reports: Arc::clone(&reports), client_log: ClientLog::new("public") };
         let producer = config.create_with_context(context).map_err(|error| io("a producer", &error))?;
         Ok(Producer { producer, reports, known: BTreeSet::new(), timeout: options.call_timeout() })
     }
@@ -349,10 +349,10 @@ type Reported = BTreeMap<usize, Result<Place, String>>;
 
 struct Reports {
     reports: Arc<Mutex<Reported>>,
-    voice: ClientLog,
+    client_log: ClientLog,
 }
 
-speaks!(Reports);
+logs_as_client!(Reports);
 
 impl ProducerContext for Reports {
     /// The record's number.

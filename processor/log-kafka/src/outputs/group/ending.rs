@@ -55,11 +55,11 @@ impl Worker {
         let Some(transactions) = &self.transactions else { return };
         // What hangs of any other partition may have to be aborted: `hanging_transactions.rs` tells, when it is taken.
         let is_here = |partition: &PartitionId| {
-            self.parts.table.of(*partition).standing == FenceStatus::Good
+            self.context.table.of(*partition).standing == FenceStatus::Good
                 || self.seen.left.contains(partition)
         };
         let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
-        let Some(open) = self.parts.ends.open_from(&self.places(&partitions)) else { return };
+        let Some(open) = self.context.ends.open_from(&self.places(&partitions)) else { return };
         let places = partitions.iter().flat_map(|partition| Topic::all().map(|topic| (topic, *partition)));
         let open: BTreeMap<_, _> =
             places.zip(open).filter_map(|(place, from)| from.map(|from| (place, from))).collect();
@@ -107,7 +107,7 @@ impl Worker {
     /// Whether a fence row of any partition is newer than the fence that was given here; none where no row is seen.
     fn are_taken_elsewhere(&self) -> Option<bool> {
         for partition in self.partitions.clone() {
-            let given = self.parts.table.of(partition).given;
+            let given = self.context.table.of(partition).given;
             if given != 0 && self.last_fence(partition)?.0 > given {
                 return Some(true);
             }
@@ -136,7 +136,7 @@ impl Worker {
         let rows = places.iter().zip(keys.iter().map(Vec::as_slice)).map(row);
         self.rest();
         match is_commit {
-            true => transactions.run(rows, &self.parts.counters),
+            true => transactions.run(rows, &self.context.counters),
             false => transactions.undo(rows).map(|()| Reached::default()),
         }
     }

@@ -46,12 +46,12 @@ impl Worker {
         if self.transactions.is_some() || self.connected.is_some() {
             return;
         }
-        let parts = &self.parts;
+        let context = &self.context;
         match Connected::open(
             &self.config,
-            &parts.topics,
-            parts.options.transaction_timeout(),
-            &parts.counters,
+            &context.topics,
+            context.options.transaction_timeout(),
+            &context.counters,
         ) {
             Ok(connected) => self.connected = Some((connected, Instant::now())),
             // The fence tries again, and says so.
@@ -63,7 +63,7 @@ impl Worker {
     pub(super) fn fence(&mut self, wanted: Vec<(PartitionId, Fenced)>) {
         for (partition, _) in &wanted {
             // Whatever comes of this, the former fence is over.
-            let mut owned = self.parts.table.of(*partition);
+            let mut owned = self.context.table.of(*partition);
             let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
             *owned = FenceState { given, reached, marks, trimmed, ..FenceState::default() };
         }
@@ -104,7 +104,7 @@ impl Worker {
 
     /// All that belongs to the outputs of partitions: the topics of one after those of the other.
     pub(super) fn places(&self, partitions: &[PartitionId]) -> Vec<(&str, i32, Offset)> {
-        let names = &self.parts.topics;
+        let names = &self.context.topics;
         let of = |partition: &PartitionId| {
             let partition = *partition as i32;
             names.iter().map(move |(_, name)| (name.as_str(), partition, 0))
@@ -118,14 +118,14 @@ impl Worker {
             self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
         }
         if self.transactions.is_none() {
-            let parts = &self.parts;
-            let (timeout, topics) = (parts.options.transaction_timeout(), Arc::clone(&parts.topics));
+            let context = &self.context;
+            let (timeout, topics) = (context.options.transaction_timeout(), Arc::clone(&context.topics));
             self.drawn.clear();
             let connected = match self.connected.take() {
                 Some((connected, _)) => connected,
-                None => Connected::open(&self.config, &topics, timeout, &parts.counters)?,
+                None => Connected::open(&self.config, &topics, timeout, &context.counters)?,
             };
-            let (id, shared, partition) = (self.id.clone(), Arc::clone(parts), self.partitions.start);
+            let (id, shared, partition) = (self.id.clone(), Arc::clone(context), self.partitions.start);
             let rouse = move || coordinator_wakeup::coordinator_of(&id, &shared, partition);
             self.transactions = Some(connected.begin(topics, timeout, Box::new(rouse))?);
         }
@@ -134,8 +134,9 @@ impl Worker {
 
     /// What a former owner had begun is aborted by now: waits until every reader sees the same rows.
     fn settle(&self, partitions: &[PartitionId]) -> Result<(), Error> {
-        let parts = &self.parts;
-        let reached = |partition: PartitionId, topic: Topic| after(parts.table.of(partition).reached[topic]);
+        let context = &self.context;
+        let reached =
+            |partition: PartitionId, topic: Topic| after(context.table.of(partition).reached[topic]);
         let places: Vec<_> = partitions
             .iter()
             .flat_map(|partition| {
@@ -144,12 +145,12 @@ impl Worker {
             .collect();
         let named: Vec<_> = places
             .iter()
-            .map(|(topic, partition, until)| (&*parts.topics[*topic], *partition as i32, *until))
+            .map(|(topic, partition, until)| (&*context.topics[*topic], *partition as i32, *until))
             .collect();
-        for (place, is_settled) in named.iter().zip(parts.ends.are_settled(&named)) {
+        for (place, is_settled) in named.iter().zip(context.ends.are_settled(&named)) {
             if !is_settled {
                 let (topic, partition, until) = *place;
-                parts.ends.settled(topic, partition, until)?;
+                context.ends.settled(topic, partition, until)?;
             }
         }
         Ok(())
@@ -158,7 +159,7 @@ impl Worker {
     /// Ends what hangs of the partitions' outputs, see `hanging_transactions.rs`: everything of it alike, and before the fence row,
     /// whose commit would commit what hangs in the changelog.
     fn end_hanging(&mut self, partitions: &[PartitionId]) -> Result<(), Error> {
-        let settled = self.parts.ends.are_settled(&self.places(partitions));
+        let settled = self.context.ends.are_settled(&self.places(partitions));
         for (partition, settled) in partitions.iter().zip(settled.chunks(Topic::COUNT)) {
             if !settled.iter().all(|is_settled| *is_settled) {
                 self.end_hanging_of(*partition)?;
@@ -169,8 +170,8 @@ impl Worker {
 
     fn end_hanging_of(&mut self, partition: PartitionId) -> Result<(), Error> {
         self.produce()?;
-        let parts = &self.parts;
-        let found = hanging_transactions::find(&parts.options, &parts.ends, &parts.topics, partition)?;
+        let context = &self.context;
+        let found = hanging_transactions::find(&context.options, &context.ends, &context.topics, partition)?;
         let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
         let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
         tracing::warn!(
@@ -196,9 +197,9 @@ impl Worker {
     fn draw(&mut self, partitions: &[PartitionId], mut is_fresh: bool) -> Result<Vec<Fence>, Error> {
         loop {
             self.produce()?;
-            let parts = &self.parts;
+            let context = &self.context;
             let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
-            let fences = parts.control.fences(partitions, &parts.options.node)?;
+            let fences = context.control.fences(partitions, &context.options.node)?;
             self.drawn.extend(fences.iter().map(|fence| fence.0));
             let rows: Vec<_> = partitions
                 .iter()
@@ -216,7 +217,7 @@ impl Worker {
                 headers: &[],
             });
             self.rest();
-            let outcome = transactions.run(outgoing, &parts.counters);
+            let outcome = transactions.run(outgoing, &context.counters);
             self.ended = Some(Instant::now());
             match outcome {
                 Ok(reached) => {
@@ -236,28 +237,28 @@ impl Worker {
 
     /// Each partition begins at what was committed last; they are read side by side.
     fn begin_at_positions(&self, taken: Vec<((PartitionId, Fenced), Fence)>) {
-        let parts = &*self.parts;
+        let context = &*self.context;
         std::thread::scope(|threads| {
             for ((partition, answer), fence) in taken {
                 threads.spawn(move || {
                     // A caller that waits no longer needs no answer.
-                    let _ = answer.send(begin_at_position(parts, partition, fence));
+                    let _ = answer.send(begin_at_position(context, partition, fence));
                 });
             }
         });
     }
 }
 
-fn begin_at_position(parts: &GroupContext, partition: PartitionId, fence: Fence) -> Result<Fence, Error> {
-    let reached = parts.table.of(partition).reached[Topic::Changelog];
-    let position = parts.read_position(partition, reached)?;
+fn begin_at_position(context: &GroupContext, partition: PartitionId, fence: Fence) -> Result<Fence, Error> {
+    let reached = context.table.of(partition).reached[Topic::Changelog];
+    let position = context.read_position(partition, reached)?;
     let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
-    let end = parts.journal_end(partition, applied)?;
+    let end = context.journal_end(partition, applied)?;
     if applied > end {
         let detail = format!("it ends at {end}, but was applied up to {applied}: it was made again");
-        return Err(corrupt(&parts.options.topic("journal"), partition as i32, detail));
+        return Err(corrupt(&context.options.topic("journal"), partition as i32, detail));
     }
-    let mut owned = parts.table.of(partition);
+    let mut owned = context.table.of(partition);
     (owned.given, owned.standing, owned.position) = (fence.0, FenceStatus::Good, position);
     Ok(fence)
 }
