@@ -10,7 +10,7 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::Options;
 use everlog_log_kafka::commands::retention::CommandsRetention;
-use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
+use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, Record, Step, Tail, Trimmer};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::server::Server;
 use everlog_tests::{page, patience};
@@ -65,12 +65,12 @@ impl Place {
         let records: Vec<_> = records
             .iter()
             .zip(&headers)
-            .map(|((key, value, _), headers)| Outgoing {
+            .map(|((key, value, _), headers)| OutgoingRecord {
                 topic: &topic,
                 key: Some(key.as_bytes()),
                 value: Some(value.as_bytes()),
                 headers,
-                ..Outgoing::default()
+                ..OutgoingRecord::default()
             })
             .collect();
         Ok(Producer::open(&self.options)?.send(&records)?)

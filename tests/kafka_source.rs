@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
 use everlog_log_kafka::commands::source::CommandsSource;
-use everlog_log_kafka::topics::topic_io::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
+use everlog_log_kafka::topics::topic_io::{
+    self, Ending, From, OutgoingRecord, Producer, Step, Tail, Trimmer,
+};
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
 use everlog_tests::patience;
@@ -72,8 +74,13 @@ impl Drop for Spot {
     }
 }
 
-fn outgoing<'a>(topic: &'a str, partition: u32, text: &'a str) -> Outgoing<'a> {
-    Outgoing { topic, partition: Some(partition), value: Some(text.as_bytes()), ..Outgoing::default() }
+fn outgoing<'a>(topic: &'a str, partition: u32, text: &'a str) -> OutgoingRecord<'a> {
+    OutgoingRecord {
+        topic,
+        partition: Some(partition),
+        value: Some(text.as_bytes()),
+        ..OutgoingRecord::default()
+    }
 }
 
 /// A source, and what it was given.
@@ -203,8 +210,13 @@ async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
     let mut reader = spot.source()?;
     reader.begin_all(4).await?;
     let headers = [("namespace", Some(&b"default"[..])), ("empty", Some(&[][..])), ("none", None)];
-    let outgoing =
-        Outgoing { topic: &topic, partition: Some(3), key: Some(b"order-1"), value: None, headers: &headers };
+    let outgoing = OutgoingRecord {
+        topic: &topic,
+        partition: Some(3),
+        key: Some(b"order-1"),
+        value: None,
+        headers: &headers,
+    };
     let places = spot.producer()?.send(&[outgoing])?;
     let record = reader.records(1).await?.remove(0);
     assert_eq!((record.partition, record.offset), places[0]);
@@ -555,8 +567,10 @@ fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
             Step::Nothing => anyhow::bail!("only these came: {theirs:?}"),
         };
     }
-    let records: Vec<_> =
-        theirs.keys().map(|key| Outgoing { topic: &topic, key: Some(key), ..Outgoing::default() }).collect();
+    let records: Vec<_> = theirs
+        .keys()
+        .map(|key| OutgoingRecord { topic: &topic, key: Some(key), ..OutgoingRecord::default() })
+        .collect();
     let ours: Vec<_> = spot.producer()?.send(&records)?.into_iter().map(|(partition, _)| partition).collect();
     assert_eq!(ours, theirs.values().copied().collect::<Vec<_>>());
     Ok(())

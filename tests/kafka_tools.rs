@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
-use everlog_log_kafka::topics::topic_io::{Ending, From, Outgoing, Producer, Record, Step, Tail};
+use everlog_log_kafka::topics::topic_io::{Ending, From, OutgoingRecord, Producer, Record, Step, Tail};
 use everlog_log_kafka::{Options, topics};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::taskqueue::TaskQueue;
@@ -353,11 +353,11 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
     let patient = Options { transaction_timeout_ms: 900_000, ..spot.options.clone() };
     let mut producer = Producer::open_transactional(&patient, "somebody")?;
     producer.begin()?;
-    producer.send(&[Outgoing {
+    producer.send(&[OutgoingRecord {
         topic: &topic,
         partition: Some(2),
         value: Some(b"x"),
-        ..Outgoing::default()
+        ..OutgoingRecord::default()
     }])?;
     let open = spot.run(&["doctor", "--json"], "")?;
     let found = complaints(&open)?;

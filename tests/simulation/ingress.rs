@@ -9,7 +9,7 @@ use std::task::{Context, Wake, Waker};
 use bytes::Bytes;
 use everlog_avro::command::Token;
 use everlog_engine::Settings;
-use everlog_ingress::{Ingress, Journals, Names, Options, Registry, Shared as ByLog, Undelivered};
+use everlog_ingress::{Ingress, Journals, Names, Options, Registry, SharedJournals as ByLog, Undelivered};
 use everlog_wire::Body;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use everlog_avro::Bounds;
 use everlog_avro::command::{
-    Accepted, Code, CommandContext, CommandLimits, CommandOptions, Lookup, Namespace, Record,
-    RecordCoordinates, Refusal, Token, Verdict, read,
+    Accepted, Code, CommandContext, CommandLimits, CommandOptions, CommandRecord, CommandRefusal,
+    NamespaceLookup, RecordCoordinates, SchemaLookup, Token, Verdict, read,
 };
 use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Address;
@@ -37,18 +37,18 @@ pub(crate) struct Routed {
     pub(crate) body: Body,
 }
 
-struct Seen<'a, N> {
+struct RecordContext<'a, N> {
     options: &'a Options,
     names: &'a N,
     schemas: &'a Snapshot,
 }
 
-impl<N: Names> CommandContext for Seen<'_, N> {
-    fn namespace(&self, name: &str) -> Namespace {
+impl<N: Names> CommandContext for RecordContext<'_, N> {
+    fn namespace(&self, name: &str) -> NamespaceLookup {
         match self.names.namespace(name) {
-            None => Namespace::Unknown,
-            Some(_) if !self.options.is_open(name) => Namespace::Closed,
-            Some((id, retention_ms)) => Namespace::Open { id, retention_ms },
+            None => NamespaceLookup::Unknown,
+            Some(_) if !self.options.is_open(name) => NamespaceLookup::Closed,
+            Some((id, retention_ms)) => NamespaceLookup::Open { id, retention_ms },
         }
     }
 
@@ -56,7 +56,7 @@ impl<N: Names> CommandContext for Seen<'_, N> {
         self.names.typed(namespace, search_attributes)
     }
 
-    fn schema(&self, id: u32) -> Lookup<'_> {
+    fn schema(&self, id: u32) -> SchemaLookup<'_> {
         lookup(self.schemas, id, Instant::now())
     }
 
@@ -75,7 +75,7 @@ impl<R: Registry, N: Names> Decoder<R, N> {
     pub(crate) async fn read(&self, fetched: &Fetched, partitions: u32, waits: impl Fn()) -> Routed {
         let mut deadline = None;
         if let Some(reason) = &fetched.lost {
-            return self.unreadable(fetched, Refusal::new(Code::TooLarge, reason.clone()), partitions);
+            return self.unreadable(fetched, CommandRefusal::new(Code::TooLarge, reason.clone()), partitions);
         }
         loop {
             let id = match self.verdict(fetched) {
@@ -90,7 +90,11 @@ impl<R: Registry, N: Names> Decoder<R, N> {
             if let Err(away) = self.schemas.learn(id, deadline).await {
                 let waited_ms = self.options.schema_wait_ms;
                 let reason = format!("nobody knows the schema {id} after {waited_ms} ms: {away}");
-                return self.unreadable(fetched, Refusal::new(Code::SchemaUnknown, reason), partitions);
+                return self.unreadable(
+                    fetched,
+                    CommandRefusal::new(Code::SchemaUnknown, reason),
+                    partitions,
+                );
             }
         }
     }
@@ -105,7 +109,7 @@ impl<R: Registry, N: Names> Decoder<R, N> {
             offset: fetched.offset,
         };
         let (key, value) = (fetched.key.as_deref(), fetched.value.as_deref());
-        let record = Record { place, key, value, headers: &headers };
+        let record = CommandRecord { place, key, value, headers: &headers };
         let options = &self.options;
         let reply_topics: Vec<_> = options.reply_topics.iter().map(String::as_str).collect();
         let rules = CommandLimits {
@@ -115,7 +119,11 @@ impl<R: Registry, N: Names> Decoder<R, N> {
             bounds: Bounds { bytes_max: options.record_bytes_max, ..Bounds::default() },
             now_ms: self.names.now_ms(),
         };
-        read(&record, &rules, &Seen { options, names: &self.names, schemas: &self.schemas.snapshot() })
+        read(
+            &record,
+            &rules,
+            &RecordContext { options, names: &self.names, schemas: &self.schemas.snapshot() },
+        )
     }
 
     fn forwarded(&self, fetched: &Fetched, accepted: Accepted, partitions: u32) -> Routed {
@@ -139,14 +147,14 @@ impl<R: Registry, N: Names> Decoder<R, N> {
             let ask = Some(Box::new(asked));
             return self.unreadable(
                 fetched,
-                Refusal { ask, ..Refusal::new(Code::TooLarge, reason) },
+                CommandRefusal { ask, ..CommandRefusal::new(Code::TooLarge, reason) },
                 partitions,
             );
         }
         Routed { partition, body }
     }
 
-    fn unreadable(&self, fetched: &Fetched, refusal: Refusal, partitions: u32) -> Routed {
+    fn unreadable(&self, fetched: &Fetched, refusal: CommandRefusal, partitions: u32) -> Routed {
         let (reply_to, namespace, command_id) = refusal.ask.as_deref().map(replies).unwrap_or_default();
         let body = Body::InvalidCommand(InvalidCommand {
             source: Some(self.source(fetched)),

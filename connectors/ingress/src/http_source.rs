@@ -9,7 +9,7 @@ use everlog_wire::Body;
 use tokio::sync::Mutex;
 
 use crate::decoder::Decoder;
-use crate::journals::{Journals, Owned};
+use crate::journals::{Journals, OwnedJournals};
 use crate::options::{Names, Options};
 use crate::schemas::Registry;
 use crate::stats::Stats;
@@ -27,7 +27,7 @@ pub struct Taken {
 
 /// The source of commands over HTTP, for journals that only their owners append to.
 pub struct HttpSource<R, N> {
-    journals: Owned,
+    journals: OwnedJournals,
     topic: ConsumedTopic,
     reader: Decoder<R, N>,
     /// The next number of each partition, once it is known. Held while a record is sent: an owner takes them in order.
@@ -37,7 +37,13 @@ pub struct HttpSource<R, N> {
 
 impl<R: Registry, N: Names> HttpSource<R, N> {
     /// A source whose records have positions in this topic.
-    pub fn new(journals: Owned, topic: ConsumedTopic, registry: R, names: N, options: Options) -> Self {
+    pub fn new(
+        journals: OwnedJournals,
+        topic: ConsumedTopic,
+        registry: R,
+        names: N,
+        options: Options,
+    ) -> Self {
         let next = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         let reader = Decoder::new(topic.clone(), options, names, registry);
         Self { journals, topic, reader, next, stats: Arc::default() }

@@ -36,19 +36,19 @@ pub trait Journals: Send + Sync + 'static {
 }
 
 /// Journals that every node may append to. Does not keep the log open.
-pub struct Shared<L: Log + ?Sized> {
+pub struct SharedJournals<L: Log + ?Sized> {
     log: Weak<L>,
     partitions: u32,
 }
 
-impl<L: Log + ?Sized> Shared<L> {
+impl<L: Log + ?Sized> SharedJournals<L> {
     /// Those of a log.
     pub fn new(log: &Arc<L>) -> Self {
         Self { log: Arc::downgrade(log), partitions: log.partitions() }
     }
 }
 
-impl<L: Log + ?Sized> Journals for Shared<L> {
+impl<L: Log + ?Sized> Journals for SharedJournals<L> {
     fn partitions(&self) -> u32 {
         self.partitions
     }
@@ -71,14 +71,14 @@ impl<L: Log + ?Sized> Journals for Shared<L> {
 }
 
 /// Journals to which only their owners append.
-pub struct Owned {
+pub struct OwnedJournals {
     /// How many there are.
     pub partitions: u32,
     /// Reaches the owners.
     pub post: Post,
 }
 
-impl Owned {
+impl OwnedJournals {
     /// Sends records, after those that were sent before; the receiver completes when they are applied.
     pub(crate) fn send(&self, partition: u32, bodies: Vec<Body>) -> CallResult<Receiver<CallResult<()>>> {
         let (done, heard) = oneshot::channel();
@@ -101,7 +101,7 @@ impl Owned {
     }
 }
 
-impl Journals for Owned {
+impl Journals for OwnedJournals {
     fn partitions(&self) -> u32 {
         self.partitions
     }

@@ -16,7 +16,7 @@ mod stats;
 
 pub use crate::http_source::{HttpSource, Taken};
 pub use crate::ingress::Ingress;
-pub use crate::journals::{Journals, Owned, Shared, Undelivered};
+pub use crate::journals::{Journals, OwnedJournals, SharedJournals, Undelivered};
 pub use crate::options::{Names, Options};
 pub use crate::schemas::Registry;
 pub use crate::source::Source;

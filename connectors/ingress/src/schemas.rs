@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everlog_avro::command::Lookup;
+use everlog_avro::command::SchemaLookup;
 use everlog_avro::{PublicTopic, Writer, WriterError};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -38,7 +38,7 @@ pub(crate) enum Known {
 
 /// An unreachable registry.
 #[derive(Clone)]
-struct Away {
+struct RegistryOutage {
     /// Until then all records wait for it together: one after the other they would wait for ever.
     until: Instant,
     /// When it last gave no answer.
@@ -51,7 +51,7 @@ pub(crate) struct Schemas<R> {
     registry: R,
     own: Snapshot,
     known: RwLock<Snapshot>,
-    away: Mutex<Option<Away>>,
+    away: Mutex<Option<RegistryOutage>>,
 }
 
 impl<R: Registry> Schemas<R> {
@@ -93,7 +93,7 @@ impl<R: Registry> Schemas<R> {
             let asked = Instant::now();
             self.away(|away| {
                 let until = away.as_ref().map_or(deadline, |away| away.until);
-                *away = Some(Away { until, asked, why: why.clone() });
+                *away = Some(RegistryOutage { until, asked, why: why.clone() });
             });
             let next = asked + Duration::from_millis(pause_ms);
             if next >= deadline {
@@ -104,7 +104,7 @@ impl<R: Registry> Schemas<R> {
         }
     }
 
-    fn away<T>(&self, look: impl FnOnce(&mut Option<Away>) -> T) -> T {
+    fn away<T>(&self, look: impl FnOnce(&mut Option<RegistryOutage>) -> T) -> T {
         look(&mut self.away.lock())
     }
 
@@ -122,10 +122,10 @@ impl<R: Registry> Schemas<R> {
 }
 
 /// What a reader of commands is told of an id.
-pub(crate) fn lookup(known: &Snapshot, id: u32, now: Instant) -> Lookup<'_> {
+pub(crate) fn lookup(known: &Snapshot, id: u32, now: Instant) -> SchemaLookup<'_> {
     match known.get(&id) {
-        Some(Known::Schema(writer)) => Lookup::Known(writer.as_ref().as_ref()),
-        Some(Known::UnknownUntil(until)) if *until > now => Lookup::Unknown,
-        Some(Known::UnknownUntil(_)) | None => Lookup::Missing,
+        Some(Known::Schema(writer)) => SchemaLookup::Known(writer.as_ref().as_ref()),
+        Some(Known::UnknownUntil(until)) if *until > now => SchemaLookup::Unknown,
+        Some(Known::UnknownUntil(_)) | None => SchemaLookup::Missing,
     }
 }

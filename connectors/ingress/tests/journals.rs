@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everlog_ingress::{Journals, Owned, Shared, Undelivered};
+use everlog_ingress::{Journals, OwnedJournals, SharedJournals, Undelivered};
 use everlog_log::Log;
 use everlog_partition::{CallFailure, InboxMessage};
 use everlog_rocks::log::{Embedded, Options};
@@ -23,7 +23,7 @@ async fn what_goes_by_way_of_the_log_stands_in_the_journal_in_order_and_under_no
     let mut options = Options::new(dir.path());
     options.partitions = 2;
     let log = Arc::new(Embedded::open(options).expect("the log opens"));
-    let journals = Shared::new(&log);
+    let journals = SharedJournals::new(&log);
     assert_eq!(journals.partitions(), 2);
     journals.deliver(1, &bodies()).await.expect("it is durable");
     let records = log.read(1, 0, 1 << 20).expect("it can be read").into_iter();
@@ -37,7 +37,7 @@ async fn what_goes_by_way_of_the_log_stands_in_the_journal_in_order_and_under_no
 
 #[tokio::test]
 async fn what_goes_by_way_of_the_owner_is_delivered_only_when_the_owner_says_so() {
-    let owned = |answer: Option<Result<(), CallFailure>>, is_here: bool| Owned {
+    let owned = |answer: Option<Result<(), CallFailure>>, is_here: bool| OwnedJournals {
         partitions: 1,
         post: Arc::new(move |partition, event| {
             let InboxMessage::Ingest { bodies: brought, done } = event else {

@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Error, Level, Registry};
+use crate::{CompatibilityLevel, Error, Registry};
 
 /// Timeout of one request.
 const REQUEST_MS_MAX: u64 = 10_000;
@@ -45,7 +45,7 @@ impl Ids {
         let id = |noun: PublicTopic| {
             let subject = PublicTopic::subject(&topic(noun));
             if registry.with(|book| book.level_of(&subject)).is_none() {
-                registry.set_level(Some(&subject), Level::FullTransitive)?;
+                registry.set_level(Some(&subject), CompatibilityLevel::FullTransitive)?;
             }
             registry.register(&subject, noun.text())
         };

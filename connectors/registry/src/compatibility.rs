@@ -15,13 +15,13 @@ pub(crate) struct Old {
 
 /// What a new schema is held against: a level, and the versions that it asks for, the latest first.
 pub(crate) struct Against {
-    pub(crate) level: Level,
+    pub(crate) level: CompatibilityLevel,
     pub(crate) old: Vec<Old>,
 }
 
 /// What a new schema of a subject has to be able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum CompatibilityLevel {
     /// Nothing.
     None,
     /// Read what the latest one wrote.
@@ -38,7 +38,7 @@ pub enum Level {
     FullTransitive,
 }
 
-impl Level {
+impl CompatibilityLevel {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::None,
@@ -118,10 +118,12 @@ impl Against {
             Ok(found.into_iter().map(|found| found.to_string()).collect::<Vec<_>>())
         };
         match self.level {
-            Level::None => Ok(Vec::new()),
-            Level::Backward | Level::BackwardTransitive => reads(new, &old),
-            Level::Forward | Level::ForwardTransitive => reads(&old, new),
-            Level::Full | Level::FullTransitive => Ok([reads(new, &old)?, reads(&old, new)?].concat()),
+            CompatibilityLevel::None => Ok(Vec::new()),
+            CompatibilityLevel::Backward | CompatibilityLevel::BackwardTransitive => reads(new, &old),
+            CompatibilityLevel::Forward | CompatibilityLevel::ForwardTransitive => reads(&old, new),
+            CompatibilityLevel::Full | CompatibilityLevel::FullTransitive => {
+                Ok([reads(new, &old)?, reads(&old, new)?].concat())
+            }
         }
     }
 }
@@ -141,23 +143,37 @@ mod tests {
         let both = schema(&format!(r#"{a},{{"name":"b","type":"string","default":""}}"#));
         let wide = schema(r#"{"name":"a","type":["string","int"]}"#);
         let long = schema(r#"{"name":"a","type":["string","long"]}"#);
-        let backward = &[Level::None, Level::Backward, Level::BackwardTransitive];
-        let forward = &[Level::None, Level::Forward, Level::ForwardTransitive];
+        let backward =
+            &[CompatibilityLevel::None, CompatibilityLevel::Backward, CompatibilityLevel::BackwardTransitive];
+        let forward =
+            &[CompatibilityLevel::None, CompatibilityLevel::Forward, CompatibilityLevel::ForwardTransitive];
         // The new one, the old ones, the latest first, and the levels that take it.
-        let cases: [(&str, &[&str], &[Level]); 9] = [
-            (&both, &[], &Level::ALL),
-            (&both, &[&one], &Level::ALL),
+        let cases: [(&str, &[&str], &[CompatibilityLevel]); 9] = [
+            (&both, &[], &CompatibilityLevel::ALL),
+            (&both, &[&one], &CompatibilityLevel::ALL),
             (&two, &[&one], forward),
             (&one, &[&two], backward),
             (
                 &two,
                 &[&both, &one],
-                &[Level::None, Level::Backward, Level::Forward, Level::ForwardTransitive, Level::Full],
+                &[
+                    CompatibilityLevel::None,
+                    CompatibilityLevel::Backward,
+                    CompatibilityLevel::Forward,
+                    CompatibilityLevel::ForwardTransitive,
+                    CompatibilityLevel::Full,
+                ],
             ),
             (
                 &one,
                 &[&both, &two],
-                &[Level::None, Level::Backward, Level::BackwardTransitive, Level::Forward, Level::Full],
+                &[
+                    CompatibilityLevel::None,
+                    CompatibilityLevel::Backward,
+                    CompatibilityLevel::BackwardTransitive,
+                    CompatibilityLevel::Forward,
+                    CompatibilityLevel::Full,
+                ],
             ),
             // A union that grows is read by the new one only, also where a branch of the old one would do.
             (&wide, &[&one], backward),
@@ -167,7 +183,7 @@ mod tests {
         for (place, (new, old, levels)) in cases.into_iter().enumerate() {
             let steps = WorkBudget::bounded(10_000);
             let new = AvroSchema::parse(new, &steps).expect("valid");
-            for level in Level::ALL {
+            for level in CompatibilityLevel::ALL {
                 let old = old.iter().zip(1..).map(|(text, id)| Old { version: id, id, text: (*text).into() });
                 let against = Against { level, old: old.take(level.versions_max()).collect() };
                 let taken = against.check(&new, &steps).expect("small").is_empty();

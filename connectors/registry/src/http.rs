@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::compatibility::{Against, Level};
+use crate::compatibility::{Against, CompatibilityLevel};
 use crate::error::Error;
 use crate::http::serve::{Shop, answer, failure};
 use crate::mode::Mode;
@@ -25,7 +25,7 @@ use crate::{Registry, Schema};
 /// Schemas of one response that lists them.
 const SCHEMAS_MAX: usize = 1_000;
 
-type Asked = HashMap<String, String>;
+type QueryParameters = HashMap<String, String>;
 
 /// The registry's routes, from the root of the URL that clients are given.
 pub fn router(registry: Registry) -> Router {
@@ -64,11 +64,11 @@ pub fn router(registry: Registry) -> Router {
 }
 
 /// Whether a parameter is true, in whatever letters a language writes that.
-fn is_true(asked: &Asked, name: &str) -> bool {
+fn is_true(asked: &QueryParameters, name: &str) -> bool {
     asked.get(name).is_some_and(|given| given.eq_ignore_ascii_case("true"))
 }
 
-fn which(asked: &Asked) -> Which {
+fn which(asked: &QueryParameters) -> Which {
     match is_true(asked, "deleted") {
         true => Which::All,
         false => Which::Live,
@@ -76,7 +76,7 @@ fn which(asked: &Asked) -> Which {
 }
 
 /// Which members of a list: with those that are deleted, or only those.
-fn which_of_a_list(asked: &Asked) -> Which {
+fn which_of_a_list(asked: &QueryParameters) -> Which {
     match is_true(asked, "deletedOnly") || is_true(asked, "deleted_only") {
         true => Which::Deleted,
         false => which(asked),
@@ -84,17 +84,17 @@ fn which_of_a_list(asked: &Asked) -> Which {
 }
 
 /// The part of a list that is asked for: from `offset` on, `limit` at most where that is not negative.
-fn part<T>(asked: &Asked, list: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+fn part<T>(asked: &QueryParameters, list: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let number = |name: &str| asked.get(name).and_then(|given| given.parse::<usize>().ok());
     list.skip(number("offset").unwrap_or(0)).take(number("limit").unwrap_or(usize::MAX))
 }
 
-fn page(asked: &Asked, list: impl Iterator<Item = Value>) -> Value {
+fn page(asked: &QueryParameters, list: impl Iterator<Item = Value>) -> Value {
     part(asked, list).collect()
 }
 
 /// Subjects begin with this; `:*:` stands in front for all contexts, of which there is one.
-fn prefix(asked: &Asked) -> &str {
+fn prefix(asked: &QueryParameters) -> &str {
     let given = asked.get("subjectPrefix").map(String::as_str).unwrap_or_default();
     given.strip_prefix(":*:").unwrap_or(given)
 }
@@ -125,10 +125,10 @@ fn given(body: &[u8]) -> Result<String, Error> {
     Ok(given.schema)
 }
 
-fn level_given(body: &[u8]) -> Result<Level, Error> {
+fn level_given(body: &[u8]) -> Result<CompatibilityLevel, Error> {
     let body: Value = serde_json::from_slice(body).map_err(|error| Error::Request(error.to_string()))?;
     let level = body.get("compatibility").or(body.get("compatibilityLevel")).and_then(Value::as_str);
-    level.and_then(Level::parse).ok_or(Error::LevelInvalid)
+    level.and_then(CompatibilityLevel::parse).ok_or(Error::LevelInvalid)
 }
 
 fn mode_given(body: &[u8]) -> Result<Mode, Error> {
@@ -163,7 +163,7 @@ fn json_of(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error::Storage(error.to_string()))
 }
 
-async fn schemas(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Response {
+async fn schemas(State(shop): State<Shop>, Query(asked): Query<QueryParameters>) -> Response {
     shop.serve(move |registry| {
         let found = registry.with(|book| schemas_of(book, &asked))?;
         Ok(found.iter().map(|(subject, schema)| told(subject, schema)).collect())
@@ -172,7 +172,7 @@ async fn schemas(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Respon
 }
 
 /// The schemas that are asked for, with their subjects.
-fn schemas_of(book: &Subjects, asked: &Asked) -> Result<Vec<(String, Schema)>, Error> {
+fn schemas_of(book: &Subjects, asked: &QueryParameters) -> Result<Vec<(String, Schema)>, Error> {
     let (which, latest) = (which(asked), is_true(asked, "latestOnly"));
     let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(asked)));
     let found = subjects.flat_map(|(subject, versions)| {
@@ -197,7 +197,11 @@ async fn by_guid(Path(guid): Path<String>) -> Response {
     answer(Err(Error::SchemaUnknown(format!("{guid} "))))
 }
 
-async fn by_id(State(shop): State<Shop>, Path(id): Path<String>, Query(asked): Query<Asked>) -> Response {
+async fn by_id(
+    State(shop): State<Shop>,
+    Path(id): Path<String>,
+    Query(asked): Query<QueryParameters>,
+) -> Response {
     shop.look(move |book| {
         let mut found = json!({"schema": text_of(book, &id)?});
         if is_true(&asked, "fetchMaxId") {
@@ -217,7 +221,7 @@ fn text_of<'b>(book: &'b Subjects, id: &str) -> Result<&'b str, Error> {
 }
 
 /// The places (subject, version) of an id.
-fn places<'b>(book: &'b Subjects, id: &str, asked: &Asked) -> Result<Vec<(&'b str, u32)>, Error> {
+fn places<'b>(book: &'b Subjects, id: &str, asked: &QueryParameters) -> Result<Vec<(&'b str, u32)>, Error> {
     text_of(book, id)?;
     let (id, which, only) = (id_given(id)?, which(asked), asked.get("subject"));
     let subjects = book.subjects(Which::All).filter(|(subject, _)| only.is_none_or(|only| only == subject));
@@ -229,7 +233,7 @@ fn places<'b>(book: &'b Subjects, id: &str, asked: &Asked) -> Result<Vec<(&'b st
 async fn versions_of_id(
     State(shop): State<Shop>,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let found = places(book, &id, &asked)?.into_iter();
@@ -241,7 +245,7 @@ async fn versions_of_id(
 async fn subjects_of_id(
     State(shop): State<Shop>,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let mut found = places(book, &id, &asked)?;
@@ -251,7 +255,7 @@ async fn subjects_of_id(
     .await
 }
 
-async fn subjects(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Response {
+async fn subjects(State(shop): State<Shop>, Query(asked): Query<QueryParameters>) -> Response {
     shop.look(move |book| {
         let found = book.subjects(which_of_a_list(&asked)).map(|(subject, _)| subject);
         let found = found.filter(|subject| subject.starts_with(prefix(&asked)));
@@ -263,7 +267,7 @@ async fn subjects(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Respo
 async fn find(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
     shop.check(move |registry, steps| {
@@ -278,7 +282,7 @@ async fn find(
 async fn delete_subject(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
     shop.change(move |registry| {
@@ -291,7 +295,7 @@ async fn delete_subject(
 async fn latest_with_metadata(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let latest = book.version(&subject, None, which(&asked))?;
@@ -306,7 +310,7 @@ async fn latest_with_metadata(
 async fn versions(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let which = which_of_a_list(&asked);
@@ -325,12 +329,12 @@ async fn register(State(shop): State<Shop>, Path(subject): Path<String>, body: B
 }
 
 /// The subject and the version of a path.
-type Place = Path<(String, String)>;
+type VersionPath = Path<(String, String)>;
 
 async fn version(
     State(shop): State<Shop>,
-    Path((subject, version)): Place,
-    Query(asked): Query<Asked>,
+    Path((subject, version)): VersionPath,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         Ok(told(&subject, &book.version(&subject, version_given(&version)?, which(&asked))?))
@@ -340,8 +344,8 @@ async fn version(
 
 async fn delete_version(
     State(shop): State<Shop>,
-    Path((subject, version)): Place,
-    Query(asked): Query<Asked>,
+    Path((subject, version)): VersionPath,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
     shop.change(move |registry| {
@@ -353,15 +357,15 @@ async fn delete_version(
 
 async fn version_text(
     State(shop): State<Shop>,
-    Path((subject, version)): Place,
-    Query(asked): Query<Asked>,
+    Path((subject, version)): VersionPath,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| json_of(&book.version(&subject, version_given(&version)?, which(&asked))?.text))
         .await
 }
 
 /// References are not taken, so nothing has any.
-async fn referenced_by(State(shop): State<Shop>, Path((subject, version)): Place) -> Response {
+async fn referenced_by(State(shop): State<Shop>, Path((subject, version)): VersionPath) -> Response {
     shop.look(move |book| {
         book.version(&subject, version_given(&version)?, Which::All)?;
         Ok(json!([]))
@@ -372,7 +376,7 @@ async fn referenced_by(State(shop): State<Shop>, Path((subject, version)): Place
 async fn check(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
     shop.check(move |registry, steps| {
@@ -384,8 +388,8 @@ async fn check(
 
 async fn check_with(
     State(shop): State<Shop>,
-    Path((subject, version)): Place,
-    Query(asked): Query<Asked>,
+    Path((subject, version)): VersionPath,
+    Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
     shop.check(move |registry, steps| {
@@ -403,7 +407,7 @@ type Finds<'a> = &'a dyn Fn(&Subjects) -> Result<Against, Error>;
 fn verdict(
     registry: &Registry,
     steps: &WorkBudget,
-    asked: &Asked,
+    asked: &QueryParameters,
     (text, against): (&str, Finds<'_>),
 ) -> Result<Value, Error> {
     let new = SubmittedSchema::read(text, &registry.limits, steps)?;
@@ -416,7 +420,7 @@ fn verdict(
 }
 
 /// What a subject has itself, or what all have where that is asked for.
-fn own_or_global<T>(asked: &Asked, own: Option<T>, global: T) -> Option<T> {
+fn own_or_global<T>(asked: &QueryParameters, own: Option<T>, global: T) -> Option<T> {
     own.or_else(|| is_true(asked, "defaultToGlobal").then_some(global))
 }
 
@@ -427,7 +431,7 @@ async fn level(State(shop): State<Shop>) -> Response {
 async fn level_of(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let level = own_or_global(&asked, book.level_of(&subject), book.level());
@@ -478,7 +482,7 @@ async fn mode(State(shop): State<Shop>) -> Response {
 async fn mode_of(
     State(shop): State<Shop>,
     Path(subject): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<QueryParameters>,
 ) -> Response {
     shop.look(move |book| {
         let mode = own_or_global(&asked, book.mode_of(&subject), book.mode());

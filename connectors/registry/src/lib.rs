@@ -20,14 +20,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::rows::Change;
+use crate::rows::RegistryChange;
 use crate::subjects::Subjects;
 use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 use crate::work_slots::WorkSlots;
 
 pub use crate::client::{Client, ClientError, Found, Ids};
-pub use crate::compatibility::Level;
+pub use crate::compatibility::CompatibilityLevel;
 pub use crate::error::Error;
 pub use crate::http::router;
 pub use crate::limits::Limits;
@@ -80,7 +80,7 @@ impl Registry {
     pub fn open(storage: Arc<dyn Storage>, limits: Limits) -> Result<Self, Error> {
         let mut book = Subjects::new(limits);
         let mut fault = None;
-        let mut visit = |key: &[u8], value: &[u8]| match Change::parse(key, value) {
+        let mut visit = |key: &[u8], value: &[u8]| match RegistryChange::parse(key, value) {
             Ok(Some(change)) => book.apply(change),
             Ok(None) => {}
             Err(error) => {
@@ -155,12 +155,15 @@ impl Registry {
     ///
     /// # Errors
     /// [`Error`].
-    pub fn set_level(&self, subject: Option<&str>, level: Level) -> Result<(), Error> {
+    pub fn set_level(&self, subject: Option<&str>, level: CompatibilityLevel) -> Result<(), Error> {
         self.change(|book| Ok(((), vec![book.set_level(subject, Some(level))?])))
     }
 
     /// Makes the changes that are asked for, each when it is stored. Others can look something up meanwhile.
-    fn change<T>(&self, plan: impl FnOnce(&Subjects) -> Result<(T, Vec<Change>), Error>) -> Result<T, Error> {
+    fn change<T>(
+        &self,
+        plan: impl FnOnce(&Subjects) -> Result<(T, Vec<RegistryChange>), Error>,
+    ) -> Result<T, Error> {
         let _alone = self.writing.lock();
         let (outcome, changes) = self.with(|book| plan(book))?;
         for change in changes {

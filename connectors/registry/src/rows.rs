@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::PREFIX;
-use crate::compatibility::Level;
+use crate::compatibility::CompatibilityLevel;
 use crate::error::Error;
 use crate::mode::Mode;
 use crate::subjects::identity;
@@ -13,7 +13,7 @@ const DELETED: &str = " deleted";
 
 /// One change. That of no subject is global; that to nothing removes the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum RegistryChange {
     /// A schema has an id. What makes it the same as another is not stored.
     Text {
         id: u32,
@@ -36,7 +36,7 @@ pub(crate) enum Change {
     },
     Level {
         subject: Option<String>,
-        level: Option<Level>,
+        level: Option<CompatibilityLevel>,
     },
     Mode {
         subject: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) enum Change {
     },
 }
 
-impl Change {
+impl RegistryChange {
     /// The row's key and value; no value removes it.
     pub(crate) fn row(&self) -> (String, Option<Vec<u8>>) {
         let of = |subject: &Option<String>| subject.clone().unwrap_or_default();
@@ -100,7 +100,9 @@ impl Change {
                     is_deleted,
                 })
             }
-            "level" => Some(Self::Level { subject: subject(), level: Some(Level::parse(value)?) }),
+            "level" => {
+                Some(Self::Level { subject: subject(), level: Some(CompatibilityLevel::parse(value)?) })
+            }
             "mode" => Some(Self::Mode { subject: subject(), mode: Some(Mode::parse(value)?) }),
             _of_a_later_release => None,
         }
@@ -116,16 +118,20 @@ mod tests {
         let subject = || Some("com/shop v1/orders-value".to_owned());
         let text = "\"int\"".to_owned();
         for change in [
-            Change::Text { id: 7, identity: identity(&text).expect("JSON").into(), text: text.into() },
-            Change::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: false },
-            Change::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: true },
-            Change::Level { subject: subject(), level: Some(Level::Full) },
-            Change::Level { subject: None, level: Some(Level::None) },
-            Change::Mode { subject: subject(), mode: Some(Mode::ReadOnly) },
+            RegistryChange::Text {
+                id: 7,
+                identity: identity(&text).expect("JSON").into(),
+                text: text.into(),
+            },
+            RegistryChange::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: false },
+            RegistryChange::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: true },
+            RegistryChange::Level { subject: subject(), level: Some(CompatibilityLevel::Full) },
+            RegistryChange::Level { subject: None, level: Some(CompatibilityLevel::None) },
+            RegistryChange::Mode { subject: subject(), mode: Some(Mode::ReadOnly) },
         ] {
             let (key, value) = change.row();
-            assert_eq!(Change::parse(key.as_bytes(), &value.expect("it is put")), Ok(Some(change)));
+            assert_eq!(RegistryChange::parse(key.as_bytes(), &value.expect("it is put")), Ok(Some(change)));
         }
-        assert_eq!(Change::parse(b"namespaces/default", b"of somebody else"), Ok(None));
+        assert_eq!(RegistryChange::parse(b"namespaces/default", b"of somebody else"), Ok(None));
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::avro::AvroSchema;
-use crate::compatibility::{Against, Level, Old};
+use crate::compatibility::{Against, CompatibilityLevel, Old};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::mode::Mode;
-use crate::rows::Change;
+use crate::rows::RegistryChange;
 use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 
@@ -78,8 +78,8 @@ pub(crate) struct Subjects {
     uses: BTreeMap<u32, usize>,
     /// No subject without a version.
     subjects: BTreeMap<String, Versions>,
-    levels: BTreeMap<String, Level>,
-    level: Level,
+    levels: BTreeMap<String, CompatibilityLevel>,
+    level: CompatibilityLevel,
     modes: BTreeMap<String, Mode>,
     mode: Mode,
 }
@@ -94,25 +94,25 @@ impl Subjects {
             uses: BTreeMap::new(),
             subjects: BTreeMap::new(),
             levels: BTreeMap::new(),
-            level: Level::Backward,
+            level: CompatibilityLevel::Backward,
             modes: BTreeMap::new(),
             mode: Mode::ReadWrite,
         }
     }
 
     /// Keeps what is stored now.
-    pub(crate) fn apply(&mut self, change: Change) {
+    pub(crate) fn apply(&mut self, change: RegistryChange) {
         match change {
-            Change::Text { id, text, identity } => self.insert(id, text, identity),
-            Change::NoText { id } => self.remove(id),
-            Change::Version { subject, version, id, is_deleted } => {
+            RegistryChange::Text { id, text, identity } => self.insert(id, text, identity),
+            RegistryChange::NoText { id } => self.remove(id),
+            RegistryChange::Version { subject, version, id, is_deleted } => {
                 *self.uses.entry(id).or_default() += 1;
                 let versions = self.subjects.entry(subject).or_default();
                 if let Some(before) = versions.insert(version, Version { id, is_deleted }) {
                     self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
                 }
             }
-            Change::NoVersion { subject, version } => {
+            RegistryChange::NoVersion { subject, version } => {
                 if let Some(versions) = self.subjects.get_mut(&subject) {
                     if let Some(before) = versions.remove(&version) {
                         self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
@@ -122,10 +122,12 @@ impl Subjects {
                     }
                 }
             }
-            Change::Level { subject: None, level } => self.level = level.unwrap_or(Level::Backward),
-            Change::Level { subject: Some(subject), level } => set(&mut self.levels, subject, level),
-            Change::Mode { subject: None, mode } => self.mode = mode.unwrap_or(Mode::ReadWrite),
-            Change::Mode { subject: Some(subject), mode } => set(&mut self.modes, subject, mode),
+            RegistryChange::Level { subject: None, level } => {
+                self.level = level.unwrap_or(CompatibilityLevel::Backward)
+            }
+            RegistryChange::Level { subject: Some(subject), level } => set(&mut self.levels, subject, level),
+            RegistryChange::Mode { subject: None, mode } => self.mode = mode.unwrap_or(Mode::ReadWrite),
+            RegistryChange::Mode { subject: Some(subject), mode } => set(&mut self.modes, subject, mode),
         }
     }
 
@@ -176,16 +178,16 @@ impl Subjects {
     }
 
     /// What has to be stored so that a schema is registered under a subject, and its id there.
-    pub(crate) fn register(&self, subject: &str, new: &SubmittedSchema<'_>) -> (u32, Vec<Change>) {
+    pub(crate) fn register(&self, subject: &str, new: &SubmittedSchema<'_>) -> (u32, Vec<RegistryChange>) {
         let mut changes = Vec::new();
         let id = self.id_of(new).unwrap_or_else(|| self.last_id().saturating_add(1));
         if !self.texts.contains_key(&id) {
             let (text, identity) = (new.text.into(), Arc::clone(&new.identity));
-            changes.push(Change::Text { id, text, identity });
+            changes.push(RegistryChange::Text { id, text, identity });
         }
         let last = self.subjects.get(subject).and_then(|versions| versions.last_key_value());
         let version = last.map_or(1, |(version, _)| version.saturating_add(1));
-        changes.push(Change::Version { subject: subject.into(), version, id, is_deleted: false });
+        changes.push(RegistryChange::Version { subject: subject.into(), version, id, is_deleted: false });
         (id, changes)
     }
 
@@ -199,7 +201,7 @@ impl Subjects {
         &self,
         subject: &str,
         for_good: bool,
-    ) -> Result<(Vec<u32>, Vec<Change>), Error> {
+    ) -> Result<(Vec<u32>, Vec<RegistryChange>), Error> {
         let versions = self.versions(subject, Which::All)?;
         self.check_mode(subject)?;
         let is_live = versions.values().any(|version| !version.is_deleted);
@@ -211,21 +213,30 @@ impl Subjects {
                 live.map(|(number, version)| deleted(subject, *number, *version)).collect::<Vec<_>>()
             }
             (false, true) => {
-                let gone = |version: &u32| Change::NoVersion { subject: subject.into(), version: *version };
+                let gone =
+                    |version: &u32| RegistryChange::NoVersion { subject: subject.into(), version: *version };
                 versions.keys().map(gone).collect()
             }
         };
         let numbers = changes.iter().filter_map(|change| match change {
-            Change::Version { version, .. } | Change::NoVersion { version, .. } => Some(*version),
-            Change::Text { .. } | Change::NoText { .. } | Change::Level { .. } | Change::Mode { .. } => None,
+            RegistryChange::Version { version, .. } | RegistryChange::NoVersion { version, .. } => {
+                Some(*version)
+            }
+            RegistryChange::Text { .. }
+            | RegistryChange::NoText { .. }
+            | RegistryChange::Level { .. }
+            | RegistryChange::Mode { .. } => None,
         });
         let numbers = numbers.collect();
         if for_good {
             changes.extend(self.left_over(subject, None));
         } else {
             let of = || Some(subject.to_owned());
-            changes.extend(self.levels.get(subject).map(|_| Change::Level { subject: of(), level: None }));
-            changes.extend(self.modes.get(subject).map(|_| Change::Mode { subject: of(), mode: None }));
+            changes.extend(
+                self.levels.get(subject).map(|_| RegistryChange::Level { subject: of(), level: None }),
+            );
+            changes
+                .extend(self.modes.get(subject).map(|_| RegistryChange::Mode { subject: of(), mode: None }));
         }
         Ok((numbers, changes))
     }
@@ -237,7 +248,7 @@ impl Subjects {
         subject: &str,
         version: Option<u32>,
         for_good: bool,
-    ) -> Result<(u32, Vec<Change>), Error> {
+    ) -> Result<(u32, Vec<RegistryChange>), Error> {
         let versions = self.versions(subject, Which::All)?;
         let latest = || versions.iter().rev().find(|(_, version)| for_good || !version.is_deleted);
         let found = match version {
@@ -251,7 +262,8 @@ impl Subjects {
             (false, true) => return Err(Error::VersionNotDeleted(subject.into(), *number)),
             (false, false) => vec![deleted(subject, *number, *version)],
             (true, true) => {
-                let mut changes = vec![Change::NoVersion { subject: subject.into(), version: *number }];
+                let mut changes =
+                    vec![RegistryChange::NoVersion { subject: subject.into(), version: *number }];
                 changes.extend(self.left_over(subject, Some(*number)));
                 changes
             }
@@ -261,42 +273,50 @@ impl Subjects {
 
     /// The texts that nothing has without a version of a subject, or without the whole subject. The last id stays, so that
     /// it is not given out again.
-    fn left_over(&self, subject: &str, version: Option<u32>) -> impl Iterator<Item = Change> {
+    fn left_over(&self, subject: &str, version: Option<u32>) -> impl Iterator<Item = RegistryChange> {
         let is_gone =
             |of: &str, number: u32| of == subject && version.is_none_or(|version| version == number);
         let all = self.subjects.iter().flat_map(|(of, versions)| versions.iter().map(move |one| (of, one)));
         let stay = all.filter(|(of, (number, _))| !is_gone(of, **number));
         let used: BTreeSet<u32> = stay.map(|(_, (_, version))| version.id).chain([self.last_id()]).collect();
-        self.texts.keys().filter(move |id| !used.contains(id)).map(|id| Change::NoText { id: *id })
+        self.texts.keys().filter(move |id| !used.contains(id)).map(|id| RegistryChange::NoText { id: *id })
     }
 
     /// What sets a level; none takes it back.
-    pub(crate) fn set_level(&self, subject: Option<&str>, level: Option<Level>) -> Result<Change, Error> {
+    pub(crate) fn set_level(
+        &self,
+        subject: Option<&str>,
+        level: Option<CompatibilityLevel>,
+    ) -> Result<RegistryChange, Error> {
         if let Some(subject) = subject {
             self.check_subject(subject)?;
             if level.is_some() && !self.levels.contains_key(subject) {
                 self.check_settings(self.levels.len(), "level")?;
             }
         }
-        Ok(Change::Level { subject: subject.map(str::to_owned), level })
+        Ok(RegistryChange::Level { subject: subject.map(str::to_owned), level })
     }
 
     /// What sets a mode; none takes it back.
-    pub(crate) fn set_mode(&self, subject: Option<&str>, mode: Option<Mode>) -> Result<Change, Error> {
+    pub(crate) fn set_mode(
+        &self,
+        subject: Option<&str>,
+        mode: Option<Mode>,
+    ) -> Result<RegistryChange, Error> {
         if let Some(subject) = subject {
             self.check_subject(subject)?;
             if mode.is_some() && !self.modes.contains_key(subject) {
                 self.check_settings(self.modes.len(), "mode")?;
             }
         }
-        Ok(Change::Mode { subject: subject.map(str::to_owned), mode })
+        Ok(RegistryChange::Mode { subject: subject.map(str::to_owned), mode })
     }
 
-    pub(crate) fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> CompatibilityLevel {
         self.level
     }
 
-    pub(crate) fn level_of(&self, subject: &str) -> Option<Level> {
+    pub(crate) fn level_of(&self, subject: &str) -> Option<CompatibilityLevel> {
         self.levels.get(subject).copied()
     }
 
@@ -441,8 +461,8 @@ fn set<T>(settings: &mut BTreeMap<String, T>, subject: String, value: Option<T>)
     };
 }
 
-fn deleted(subject: &str, number: u32, version: Version) -> Change {
-    Change::Version { subject: subject.into(), version: number, id: version.id, is_deleted: true }
+fn deleted(subject: &str, number: u32, version: Version) -> RegistryChange {
+    RegistryChange::Version { subject: subject.into(), version: number, id: version.id, is_deleted: true }
 }
 
 /// What makes a stored text the same as another. What another release took and this one does not parse is the same as what

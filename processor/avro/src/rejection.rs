@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
-use crate::command::{Code, Record};
+use crate::command::{Code, CommandRecord};
 use crate::{Bounds, Error, PublicTopic, Writer, codec};
 
 /// A header of the command.
@@ -50,7 +50,13 @@ pub struct Rejection<'a> {
 
 impl<'a> Rejection<'a> {
     /// A refusal of a record at `time_ms`, with at most `bytes_max` of its bytes.
-    pub fn new(record: &Record<'a>, code: Code, reason: &'a str, time_ms: i64, bytes_max: usize) -> Self {
+    pub fn new(
+        record: &CommandRecord<'a>,
+        code: Code,
+        reason: &'a str,
+        time_ms: i64,
+        bytes_max: usize,
+    ) -> Self {
         let blob = |bytes: &[u8]| Blob(Bytes::copy_from_slice(bytes));
         let header = |(key, value): &(&'a str, Option<&[u8]>)| Header {
             key: Cow::Borrowed(*key),

@@ -291,7 +291,8 @@ fn values(flag: &str, texts: &[String]) -> Result<String> {
 mod tests {
     use clap::Parser;
     use everlog_avro::command::{
-        CommandContext, CommandLimits, Lookup, Namespace, Record, RecordCoordinates, Token, Verdict, read,
+        CommandContext, CommandLimits, CommandRecord, NamespaceLookup, RecordCoordinates, SchemaLookup,
+        Token, Verdict, read,
     };
     use everlog_avro::{Bounds, PublicTopic};
     use everlog_engine::Settings;
@@ -314,11 +315,11 @@ mod tests {
     struct Anything;
 
     impl CommandContext for Anything {
-        fn namespace(&self, _name: &str) -> Namespace {
-            Namespace::Open { id: "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(), retention_ms: 1 }
+        fn namespace(&self, _name: &str) -> NamespaceLookup {
+            NamespaceLookup::Open { id: "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(), retention_ms: 1 }
         }
-        fn schema(&self, _id: u32) -> Lookup<'_> {
-            Lookup::Unknown
+        fn schema(&self, _id: u32) -> SchemaLookup<'_> {
+            SchemaLookup::Unknown
         }
         fn typed(&self, _namespace: &str, given: &bytes::Bytes) -> Result<bytes::Bytes, String> {
             Ok(given.clone())
@@ -363,7 +364,8 @@ mod tests {
                 partition: 0,
                 offset: 0,
             };
-            let record = Record { place, key: Some(b"order-1"), value: Some(json.as_bytes()), headers: &[] };
+            let record =
+                CommandRecord { place, key: Some(b"order-1"), value: Some(json.as_bytes()), headers: &[] };
             let verdict = read(&record, &rules, &Anything);
             assert!(matches!(verdict, Verdict::Accepted(_)), "{words}: {json}: {verdict:?}");
         }

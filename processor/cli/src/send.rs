@@ -11,7 +11,7 @@ use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::Options;
-use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Step};
+use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, Step};
 use serde_json::json;
 
 use crate::command_json::CommandKind;
@@ -132,7 +132,7 @@ fn produce(
     headers: &[(&'static str, String)],
 ) -> Result<SendResult> {
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, Some(value.as_bytes()))).collect();
-    let record = Outgoing {
+    let record = OutgoingRecord {
         topic,
         partition: None,
         key: Some(send.workflow_id.as_bytes()),

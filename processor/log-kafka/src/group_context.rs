@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, PerTopic, Restored, Topic, Visit};
 
-use crate::client::consumer::Ends;
+use crate::client::consumer::TopicEnds;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::{corrupt, refused};
 use crate::journal::append::Journal;
 use crate::options::Options;
-use crate::outputs::coordinator_wakeup::Rouse;
+use crate::outputs::coordinator_wakeup::CoordinatorWakeup;
 use crate::outputs::fence_table::{FenceStatus, FenceTable};
 use crate::restore::committed::{Committed, VisitAt, after};
 use crate::stats::Counters;
@@ -21,12 +21,12 @@ pub(crate) struct GroupContext {
     pub(crate) incarnation: [u8; 16],
     pub(crate) topics: Arc<PerTopic<String>>,
     pub(crate) table: FenceTable,
-    pub(crate) ends: Arc<Ends>,
+    pub(crate) ends: Arc<TopicEnds>,
     pub(crate) committed: Committed,
     pub(crate) control: ControlTopic,
     pub(crate) journal: Journal,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) rouse: Rouse,
+    pub(crate) rouse: CoordinatorWakeup,
 }
 
 impl GroupContext {

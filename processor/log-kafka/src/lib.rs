@@ -28,8 +28,8 @@ use everlog_log::{
     Restored, Tail, Topic, TopicEntry, Visit, Wake, bucket_owner,
 };
 
-use crate::client::consumer::Ends;
-use crate::client::reachability::Reachability;
+use crate::client::consumer::TopicEnds;
+use crate::client::reachability::BrokerReachability;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::{no_such_partition, refused};
 use crate::group_context::GroupContext;
@@ -38,9 +38,9 @@ use crate::journal::follow::Tails;
 use crate::journal::read::JournalReader;
 use crate::journal::truncation::Truncation;
 use crate::outputs::fence_table::FenceTable;
-use crate::outputs::group::Group;
+use crate::outputs::group::PartitionGroup;
 use crate::restore::committed::Committed;
-use crate::restore::stream::{Job, RestoreStream};
+use crate::restore::stream::{RestoreRequest, RestoreStream};
 use crate::stats::Counters;
 use crate::topics::admin::Admin;
 
@@ -58,11 +58,11 @@ const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 pub struct Kafka {
     // The threads end before what they use.
     slices: RestoreStream,
-    groups: Vec<OnceLock<Group>>,
+    groups: Vec<OnceLock<PartitionGroup>>,
     opening: parking_lot::Mutex<()>,
     rehearsing: parking_lot::Mutex<()>,
     context: Arc<GroupContext>,
-    reachability: Arc<Reachability>,
+    reachability: Arc<BrokerReachability>,
     admin: Arc<Admin>,
     trims: Truncation,
     reader: JournalReader,
@@ -88,7 +88,7 @@ impl Kafka {
         if !there.contains_key(&control_topic) {
             return Err(refused(format!("there is no topic {control_topic}: make the topics first")));
         }
-        let ends = Arc::new(Ends::open(&options)?);
+        let ends = Arc::new(TopicEnds::open(&options)?);
         let control = ControlTopic::open(&options, Arc::clone(&ends))?;
         let Some(fixed) = control.incarnation()? else {
             return Err(refused(format!(
@@ -111,7 +111,7 @@ impl Kafka {
             ends,
             control,
             counters,
-            rouse: crate::outputs::coordinator_wakeup::Rouse::default(),
+            rouse: crate::outputs::coordinator_wakeup::CoordinatorWakeup::default(),
             options,
         });
         let trims = Truncation::open(&admin, context.options.topic("journal"))?;
@@ -123,7 +123,7 @@ impl Kafka {
             opening: parking_lot::Mutex::default(),
             rehearsing: parking_lot::Mutex::default(),
             reader: JournalReader::new(&context.options),
-            reachability: Reachability::watch(&context.options, &context.ends)?,
+            reachability: BrokerReachability::watch(&context.options, &context.ends)?,
             tails: parking_lot::Mutex::default(),
             context,
             admin,
@@ -237,12 +237,12 @@ impl Kafka {
     }
 
     /// The group of a partition; its thread is started by the first fence.
-    fn group(&self, partition: PartitionId) -> Result<&Group, Error> {
+    fn group(&self, partition: PartitionId) -> Result<&PartitionGroup, Error> {
         let number = partition / self.group_partitions;
         let slot = &self.groups[number as usize];
         let _turn = self.opening.lock();
         if slot.get().is_none() {
-            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.context))?;
+            let group = PartitionGroup::open(number, self.group_of(partition), Arc::clone(&self.context))?;
             // Nobody else sets it: the turn is ours.
             let _ = slot.set(group);
         }
@@ -405,7 +405,7 @@ impl Log for Kafka {
         done: RestoreChunkDone,
     ) {
         match self.known(partition) {
-            Ok(()) => self.slices.ask(Job { topic, partition, from, bytes_max, done }),
+            Ok(()) => self.slices.ask(RestoreRequest { topic, partition, from, bytes_max, done }),
             Err(error) => done(Err(error)),
         }
     }

@@ -60,14 +60,14 @@ pub(crate) fn end_key(topic: Topic, partition: PartitionId) -> Vec<u8> {
 
 /// A position row: `applied`, incarnation, fence, then the caller's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct PositionRow {
     pub(crate) applied: Offset,
     pub(crate) incarnation: [u8; 16],
     pub(crate) fence: Fence,
     pub(crate) row: Bytes,
 }
 
-impl Position {
+impl PositionRow {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(32 + self.row.len());
         bytes.extend_from_slice(&self.applied.to_be_bytes());
@@ -82,7 +82,7 @@ impl Position {
         let (applied, rest) = bytes.split_first_chunk()?;
         let (incarnation, rest) = rest.split_first_chunk()?;
         let (fence, row) = rest.split_first_chunk()?;
-        Some(Position {
+        Some(PositionRow {
             applied: u64::from_be_bytes(*applied),
             incarnation: *incarnation,
             fence: Fence(u64::from_be_bytes(*fence)),
@@ -150,12 +150,16 @@ mod tests {
 
     #[test]
     fn a_position_row_comes_back_as_it_went() {
-        let position =
-            Position { applied: 7, incarnation: [3; 16], fence: Fence(9), row: Bytes::from_static(b"row") };
-        assert_eq!(Position::decode(&position.encode()), Some(position.clone()));
-        assert_eq!(Position::decode(&position.encode()[..31]), None);
-        let empty = Position { row: Bytes::new(), ..position };
-        assert_eq!(Position::decode(&empty.encode()), Some(empty));
+        let position = PositionRow {
+            applied: 7,
+            incarnation: [3; 16],
+            fence: Fence(9),
+            row: Bytes::from_static(b"row"),
+        };
+        assert_eq!(PositionRow::decode(&position.encode()), Some(position.clone()));
+        assert_eq!(PositionRow::decode(&position.encode()[..31]), None);
+        let empty = PositionRow { row: Bytes::new(), ..position };
+        assert_eq!(PositionRow::decode(&empty.encode()), Some(empty));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use everlog_cluster::PeerAuth;
 use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions, PeerForwarder};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
-use everlog_ingress::Owned;
+use everlog_ingress::OwnedJournals;
 use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
@@ -326,7 +326,7 @@ fn keep_public(
 ) {
     let LogBackend::Embedded(log) = backend else { return };
     tokio::spawn(retention::keep(Arc::downgrade(log), config.log.public_retention_ms));
-    let journals = Owned { partitions: log.partitions(), post: running.post() };
+    let journals = OwnedJournals { partitions: log.partitions(), post: running.post() };
     let topic = ConsumedTopic { name: config.topic(PublicTopic::Command), incarnation: log.incarnation() };
     let options = config.ingress_options(names.ids.of(PublicTopic::Command));
     let lookup = Lookup(Arc::clone(schemas));

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use everlog_avro::PublicTopic;
 use everlog_patience as patience;
-use everlog_registry::{Client, ClientError, Error, Found, Ids, Level, Limits, Registry, Storage, router};
+use everlog_registry::{
+    Client, ClientError, CompatibilityLevel, Error, Found, Ids, Limits, Registry, Storage, router,
+};
 use schema_registry_converter::async_impl::schema_registry::{
     SrSettings, get_schema_by_id, get_schema_by_subject, is_compatible_schema, post_schema,
 };
@@ -277,7 +279,7 @@ fn our_schemas_go_with_those_of_every_earlier_release() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/versions");
     for noun in PublicTopic::ALL {
         let subject = PublicTopic::subject(&topic(noun));
-        registry.set_level(Some(&subject), Level::FullTransitive).expect("stored");
+        registry.set_level(Some(&subject), CompatibilityLevel::FullTransitive).expect("stored");
         let path = |number: u32| folder.join(format!("{}.{number}.avsc", noun.name()));
         let earlier = (1..).map_while(|number| std::fs::read_to_string(path(number)).ok());
         for (text, number) in earlier.zip(1..) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::{Code, CommandLimits, Refusal};
+use crate::command::{Code, CommandLimits, CommandRefusal};
 
 /// Bytes of a header's value; a longer one is refused.
 const VALUE_BYTES_MAX: usize = 1_000;
@@ -32,7 +32,7 @@ impl CommandOptions {
     pub(super) fn read(
         headers: &[(&str, Option<&[u8]>)],
         rules: &CommandLimits<'_>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, CommandRefusal> {
         let mut ask = Self::default();
         for (name, value) in headers.iter().filter_map(|(name, value)| Some((*name, (*value)?))) {
             ask.take(name, value)?;
@@ -43,11 +43,11 @@ impl CommandOptions {
         // What is due already is delivered at once.
         ask.deliver_at_ms = ask.deliver_at_ms.filter(|moment| *moment > rules.now_ms);
         if ask.deliver_at_ms.is_some_and(|moment| moment - rules.now_ms > DELIVER_AHEAD_MS_MAX) {
-            return Err(Refusal::new(Code::Header, "deliver-at is more than a year ahead"));
+            return Err(CommandRefusal::new(Code::Header, "deliver-at is more than a year ahead"));
         }
         if let Some(topic) = ask.reply_topic.take() {
             if !rules.reply_topics.contains(&topic.as_str()) {
-                return Err(Refusal::new(
+                return Err(CommandRefusal::new(
                     Code::ReplyTopic,
                     format!("no replies are written to the topic {topic:?}"),
                 ));
@@ -58,7 +58,7 @@ impl CommandOptions {
     }
 
     /// The last header of a name counts; names that are not known are the sender's own.
-    fn take(&mut self, name: &str, value: &[u8]) -> Result<(), Refusal> {
+    fn take(&mut self, name: &str, value: &[u8]) -> Result<(), CommandRefusal> {
         match name {
             "namespace" => self.namespace = text(name, value)?,
             "command-id" => self.command_id = Some(text(name, value)?).filter(|id| !id.is_empty()),
@@ -67,8 +67,9 @@ impl CommandOptions {
             "deliver-at" => {
                 let given = text(name, value)?;
                 let moment = given.trim().parse::<i64>().ok().filter(|moment| *moment >= 0);
-                let wrong =
-                    || Refusal::new(Code::Header, "deliver-at is not a number of milliseconds since 1970");
+                let wrong = || {
+                    CommandRefusal::new(Code::Header, "deliver-at is not a number of milliseconds since 1970")
+                };
                 self.deliver_at_ms = Some(moment.ok_or_else(wrong)?);
             }
             // Of use to nobody but those who trace: never a reason to refuse.
@@ -84,17 +85,17 @@ impl CommandOptions {
     }
 }
 
-fn short<'a>(name: &str, value: &'a [u8]) -> Result<&'a [u8], Refusal> {
+fn short<'a>(name: &str, value: &'a [u8]) -> Result<&'a [u8], CommandRefusal> {
     if value.len() > VALUE_BYTES_MAX {
         let reason = format!("the header {name} has more than {VALUE_BYTES_MAX} bytes");
-        return Err(Refusal::new(Code::Header, reason));
+        return Err(CommandRefusal::new(Code::Header, reason));
     }
     Ok(value)
 }
 
-fn text(name: &str, value: &[u8]) -> Result<String, Refusal> {
+fn text(name: &str, value: &[u8]) -> Result<String, CommandRefusal> {
     let text = std::str::from_utf8(short(name, value)?);
     let text =
-        text.map_err(|_error| Refusal::new(Code::Header, format!("the header {name} is not UTF-8")))?;
+        text.map_err(|_error| CommandRefusal::new(Code::Header, format!("the header {name} is not UTF-8")))?;
     Ok(text.to_owned())
 }

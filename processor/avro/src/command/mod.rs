@@ -21,7 +21,7 @@ use crate::{Error, codec};
 
 /// A record of the topic, as it was consumed.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub struct CommandRecord<'a> {
     /// Names the topic's partition and the record in it, for ever: a request without an id gets one from it.
     pub place: RecordCoordinates<'a>,
     /// The key.
@@ -63,21 +63,21 @@ pub struct CommandLimits<'a> {
 /// What a reader of commands knows.
 pub trait CommandContext {
     /// A namespace by its name.
-    fn namespace(&self, name: &str) -> Namespace;
+    fn namespace(&self, name: &str) -> NamespaceLookup;
     /// Search attributes, an encoded map, that fit those of a namespace by its name, with their types.
     ///
     /// # Errors
     /// What is wrong with them, in words.
     fn typed(&self, namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String>;
     /// A schema by its id. Never waits.
-    fn schema(&self, id: u32) -> Lookup<'_>;
+    fn schema(&self, id: u32) -> SchemaLookup<'_>;
     /// The activity that a task token stands for; none where the token is not of this cluster.
     fn token(&self, token: &Bytes) -> Option<Token>;
 }
 
 /// How a namespace stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Namespace {
+pub enum NamespaceLookup {
     /// Commands may be sent to it.
     Open {
         /// Its UUID.
@@ -93,7 +93,7 @@ pub enum Namespace {
 
 /// What is known of a schema.
 #[derive(Clone, Copy, Debug)]
-pub enum Lookup<'a> {
+pub enum SchemaLookup<'a> {
     /// It was looked up before.
     Known(Result<&'a Writer, &'a WriterError>),
     /// The registry says that there is none.
@@ -130,7 +130,7 @@ pub enum Verdict {
     /// It is an order.
     Accepted(Box<Accepted>),
     /// It is refused, now and for ever.
-    Refused(Box<Refusal>),
+    Refused(Box<CommandRefusal>),
     /// It cannot be read before the schema of this id is known: look it up, and read the record again.
     Schema(u32),
 }
@@ -221,7 +221,7 @@ impl Code {
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CommandRefusal {
     /// Why, for programs.
     pub code: Code,
     /// Why, for people.
@@ -230,7 +230,7 @@ pub struct Refusal {
     pub ask: Option<Box<CommandOptions>>,
 }
 
-impl Refusal {
+impl CommandRefusal {
     /// A refusal for this reason, of which the beginning is kept.
     pub fn new(code: Code, reason: impl Into<String>) -> Self {
         Self { code, reason: codec::brief(reason.into()), ask: None }
@@ -238,59 +238,60 @@ impl Refusal {
 }
 
 /// Reads a record. Never panics, never waits, and takes memory only for what is within the bounds.
-pub fn read(record: &Record<'_>, rules: &CommandLimits<'_>, world: &impl CommandContext) -> Verdict {
+pub fn read(record: &CommandRecord<'_>, rules: &CommandLimits<'_>, world: &impl CommandContext) -> Verdict {
     let ask = match CommandOptions::read(record.headers, rules) {
         Ok(ask) => ask,
         Err(refusal) => return Verdict::Refused(Box::new(refusal)),
     };
-    match told(record, rules, world, &ask) {
-        Ok(Told::Input(input)) => Verdict::Accepted(Box::new(Accepted { input: *input, ask })),
-        Ok(Told::Schema(id)) => Verdict::Schema(id),
-        Err(refusal) => Verdict::Refused(Box::new(Refusal { ask: Some(Box::new(ask)), ..refusal })),
+    match decode(record, rules, world, &ask) {
+        Ok(Decoded::Input(input)) => Verdict::Accepted(Box::new(Accepted { input: *input, ask })),
+        Ok(Decoded::Schema(id)) => Verdict::Schema(id),
+        Err(refusal) => Verdict::Refused(Box::new(CommandRefusal { ask: Some(Box::new(ask)), ..refusal })),
     }
 }
 
-enum Told {
+enum Decoded {
     Input(Box<RequestRecord>),
     Schema(u32),
 }
 
-fn told(
-    record: &Record<'_>,
+fn decode(
+    record: &CommandRecord<'_>,
     rules: &CommandLimits<'_>,
     world: &impl CommandContext,
     ask: &CommandOptions,
-) -> Result<Told, Refusal> {
+) -> Result<Decoded, CommandRefusal> {
     let key = record.key.filter(|key| !key.is_empty());
-    let key = key.ok_or_else(|| Refusal::new(Code::KeyMissing, "the key has to be the Workflow Id"))?;
+    let key =
+        key.ok_or_else(|| CommandRefusal::new(Code::KeyMissing, "the key has to be the Workflow Id"))?;
     let Ok(key) = std::str::from_utf8(key) else {
-        return Err(Refusal::new(Code::KeyUnreadable, "the key is not UTF-8"));
+        return Err(CommandRefusal::new(Code::KeyUnreadable, "the key is not UTF-8"));
     };
     let Some(value) = record.value else {
-        return Err(Refusal::new(Code::NullValue, "a record without a value orders nothing"));
+        return Err(CommandRefusal::new(Code::NullValue, "a record without a value orders nothing"));
     };
     if value.len() > rules.bounds.bytes_max {
         let reason = format!("it has {} bytes, {} are taken", value.len(), rules.bounds.bytes_max);
-        return Err(Refusal::new(Code::TooLarge, reason));
+        return Err(CommandRefusal::new(Code::TooLarge, reason));
     }
     let input = match form(value, ask.content_type.as_deref())? {
         Form::Json => {
             let command = json::read(value, &rules.bounds);
-            let command = command.map_err(|detail| Refusal::new(Code::NotJson, detail))?;
+            let command = command.map_err(|detail| CommandRefusal::new(Code::NotJson, detail))?;
             crate::command::to_request::input(record, key, command, rules, world, ask)?
         }
         Form::Avro => {
             let framed =
-                codec::frame(value).map_err(|error| Refusal::new(Code::NotAvro, error.to_string()))?;
+                codec::frame(value).map_err(|error| CommandRefusal::new(Code::NotAvro, error.to_string()))?;
             let Some(writer) = writer(framed.schema_id, world)? else {
-                return Ok(Told::Schema(framed.schema_id));
+                return Ok(Decoded::Schema(framed.schema_id));
             };
             let command: Command<Payload<'static>> =
                 codec::read(writer, framed.body, &rules.bounds).map_err(|error| undecodable(&error))?;
             crate::command::to_request::input(record, key, command, rules, world, ask)?
         }
     };
-    Ok(Told::Input(Box::new(input)))
+    Ok(Decoded::Input(Box::new(input)))
 }
 
 enum Form {
@@ -299,51 +300,51 @@ enum Form {
 }
 
 /// The first byte says what it is; a content type that says otherwise is a mistake of the sender's.
-fn form(value: &[u8], content_type: Option<&str>) -> Result<Form, Refusal> {
+fn form(value: &[u8], content_type: Option<&str>) -> Result<Form, CommandRefusal> {
     let first = value.iter().find(|byte| !byte.is_ascii_whitespace());
     let form = match (value.first(), first) {
         (Some(0), _) => Form::Avro,
         (_, Some(b'{')) => Form::Json,
         _neither => {
-            return Err(Refusal::new(
+            return Err(CommandRefusal::new(
                 Code::NotAvro,
                 "it begins neither with the byte 0 (Avro) nor with { (JSON)",
             ));
         }
     };
     match (&form, content_type) {
-        (Form::Avro, Some(given)) if given.ends_with("json") => Err(Refusal::new(
+        (Form::Avro, Some(given)) if given.ends_with("json") => Err(CommandRefusal::new(
             Code::NotJson,
             format!("content-type is {given}, but it begins with the byte 0"),
         )),
         (Form::Json, Some(given)) if given.contains("avro") => {
-            Err(Refusal::new(Code::NotAvro, format!("content-type is {given}, but it begins with {{")))
+            Err(CommandRefusal::new(Code::NotAvro, format!("content-type is {given}, but it begins with {{")))
         }
         (Form::Avro | Form::Json, _) => Ok(form),
     }
 }
 
-fn writer(schema_id: u32, world: &impl CommandContext) -> Result<Option<&Writer>, Refusal> {
+fn writer(schema_id: u32, world: &impl CommandContext) -> Result<Option<&Writer>, CommandRefusal> {
     match world.schema(schema_id) {
-        Lookup::Known(Ok(writer)) if writer.noun() == PublicTopic::Command => Ok(Some(writer)),
-        Lookup::Known(Ok(writer)) => {
+        SchemaLookup::Known(Ok(writer)) if writer.noun() == PublicTopic::Command => Ok(Some(writer)),
+        SchemaLookup::Known(Ok(writer)) => {
             let reason = format!("the schema {schema_id} is of {}", writer.noun().name());
-            Err(Refusal::new(Code::SchemaWrongType, reason))
+            Err(CommandRefusal::new(Code::SchemaWrongType, reason))
         }
-        Lookup::Known(Err(error)) => {
+        SchemaLookup::Known(Err(error)) => {
             let code = match error {
                 WriterError::Other { .. } => Code::SchemaWrongType,
                 WriterError::Unreadable(_) | WriterError::Incompatible(_) => Code::SchemaIncompatible,
             };
-            Err(Refusal::new(code, format!("schema {schema_id}: {error}")))
+            Err(CommandRefusal::new(code, format!("schema {schema_id}: {error}")))
         }
-        Lookup::Unknown => {
-            Err(Refusal::new(Code::SchemaUnknown, format!("the registry knows no schema {schema_id}")))
+        SchemaLookup::Unknown => {
+            Err(CommandRefusal::new(Code::SchemaUnknown, format!("the registry knows no schema {schema_id}")))
         }
-        Lookup::Missing => Ok(None),
+        SchemaLookup::Missing => Ok(None),
     }
 }
 
-fn undecodable(error: &Error) -> Refusal {
-    Refusal::new(Code::Decode, error.to_string())
+fn undecodable(error: &Error) -> CommandRefusal {
+    CommandRefusal::new(Code::Decode, error.to_string())
 }

@@ -18,7 +18,8 @@ use crate::command::json::JsonPayload;
 use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 use crate::command::validate::{invalid, policies, run_id, span_ms};
 use crate::command::{
-    Code, CommandContext, CommandLimits, CommandOptions, Namespace, Record, RecordCoordinates, Refusal,
+    Code, CommandContext, CommandLimits, CommandOptions, CommandRecord, CommandRefusal, NamespaceLookup,
+    RecordCoordinates,
 };
 use crate::event::RetryPolicy;
 use crate::failure::{Application, Encoded, Info};
@@ -55,26 +56,29 @@ struct Frame<'a> {
 
 /// The order that a command gives.
 pub(super) fn input<P: Value>(
-    record: &Record<'_>,
+    record: &CommandRecord<'_>,
     key: &str,
     command: Command<P>,
     rules: &CommandLimits<'_>,
     world: &impl CommandContext,
     ask: &CommandOptions,
-) -> Result<RequestRecord, Refusal> {
+) -> Result<RequestRecord, CommandRefusal> {
     if command.workflow_id.as_deref().is_some_and(|id| !id.is_empty() && id != key) {
-        return Err(Refusal::new(Code::KeyMismatch, "the key is not the Workflow Id that the command names"));
+        return Err(CommandRefusal::new(
+            Code::KeyMismatch,
+            "the key is not the Workflow Id that the command names",
+        ));
     }
     rules.id("WorkflowId", key)?;
     let (namespace_id, retention_ms) = match world.namespace(&ask.namespace) {
-        Namespace::Open { id, retention_ms } => (id, retention_ms),
-        Namespace::Closed => {
+        NamespaceLookup::Open { id, retention_ms } => (id, retention_ms),
+        NamespaceLookup::Closed => {
             let reason = format!("the namespace {:?} is not open to commands", ask.namespace);
-            return Err(Refusal::new(Code::NamespaceClosed, reason));
+            return Err(CommandRefusal::new(Code::NamespaceClosed, reason));
         }
-        Namespace::Unknown => {
+        NamespaceLookup::Unknown => {
             let reason = format!("there is no namespace {:?}", ask.namespace);
-            return Err(Refusal::new(Code::NamespaceUnknown, reason));
+            return Err(CommandRefusal::new(Code::NamespaceUnknown, reason));
         }
     };
     let identity = command.identity.clone().unwrap_or_default();
@@ -99,7 +103,7 @@ fn request_id(place: &RecordCoordinates<'_>) -> String {
 }
 
 /// Parts that the type does not name would be dropped without a word.
-fn parts_match<P>(command: &Command<P>) -> Result<(), Refusal> {
+fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
     let parts: [(&str, bool, &[&str]); 7] = [
         ("start", command.start.is_some(), &["start", "signal_with_start", "update_with_start"]),
         ("signal", command.signal.is_some(), &["signal", "signal_with_start"]),
@@ -111,19 +115,19 @@ fn parts_match<P>(command: &Command<P>) -> Result<(), Refusal> {
     ];
     if !parts.iter().any(|(_, _, types)| types.contains(&command.r#type.as_str())) {
         let reason = format!("this release knows no command {:?}", command.r#type);
-        return Err(Refusal::new(Code::CommandUnknown, reason));
+        return Err(CommandRefusal::new(Code::CommandUnknown, reason));
     }
     for (part, is_there, types) in parts {
         if is_there && !types.contains(&command.r#type.as_str()) {
             let reason = format!("a command {:?} has no part {part:?}", command.r#type);
-            return Err(Refusal::new(Code::CommandIncomplete, reason));
+            return Err(CommandRefusal::new(Code::CommandIncomplete, reason));
         }
     }
     Ok(())
 }
 
-fn needed<T>(part: &str, given: Option<T>) -> Result<T, Refusal> {
-    given.ok_or_else(|| Refusal::new(Code::CommandIncomplete, format!("the part {part:?} is missing")))
+fn needed<T>(part: &str, given: Option<T>) -> Result<T, CommandRefusal> {
+    given.ok_or_else(|| CommandRefusal::new(Code::CommandIncomplete, format!("the part {part:?} is missing")))
 }
 
 impl Frame<'_> {
@@ -132,7 +136,7 @@ impl Frame<'_> {
         input: RequestRecord,
         command: Command<P>,
         world: &impl CommandContext,
-    ) -> Result<RequestRecord, Refusal> {
+    ) -> Result<RequestRecord, CommandRefusal> {
         match command.r#type.as_str() {
             "start" => {
                 let begin = self.start(needed("start", command.start)?, world)?;
@@ -171,13 +175,14 @@ impl Frame<'_> {
                 self.complete(input, needed("complete_activity", command.complete_activity)?, world)
             }
             "fail_activity" => self.fail(input, needed("fail_activity", command.fail_activity)?, world),
-            other => {
-                Err(Refusal::new(Code::CommandUnknown, format!("this release knows no command {other:?}")))
-            }
+            other => Err(CommandRefusal::new(
+                Code::CommandUnknown,
+                format!("this release knows no command {other:?}"),
+            )),
         }
     }
 
-    fn of_no_run(input: RequestRecord, order: Request) -> Result<RequestRecord, Refusal> {
+    fn of_no_run(input: RequestRecord, order: Request) -> Result<RequestRecord, CommandRefusal> {
         if input.run_id.is_empty() {
             Ok(RequestRecord { request: Some(order), ..input })
         } else {
@@ -185,7 +190,7 @@ impl Frame<'_> {
         }
     }
 
-    fn start<P: Value>(&self, start: Start<P>, world: &impl CommandContext) -> Result<Begin, Refusal> {
+    fn start<P: Value>(&self, start: Start<P>, world: &impl CommandContext) -> Result<Begin, CommandRefusal> {
         let rules = self.rules;
         rules.id("WorkflowType", &start.workflow_type)?;
         rules.task_queue(&start.task_queue)?;
@@ -242,7 +247,7 @@ impl Frame<'_> {
         })
     }
 
-    fn signal<P: Value>(&self, given: Signal<P>) -> Result<signal::Signal, Refusal> {
+    fn signal<P: Value>(&self, given: Signal<P>) -> Result<signal::Signal, CommandRefusal> {
         self.rules.id("SignalName", &given.name)?;
         let (input, header) = (list(given.input), map(given.header));
         self.rules.blob(input.as_ref())?;
@@ -258,7 +263,11 @@ impl Frame<'_> {
     }
 
     /// A record waits for as long as it takes: nobody has to ask again.
-    fn update<P: Value>(&self, given: Update<P>, this_run_only: bool) -> Result<update::Admit, Refusal> {
+    fn update<P: Value>(
+        &self,
+        given: Update<P>,
+        this_run_only: bool,
+    ) -> Result<update::Admit, CommandRefusal> {
         let update_id = given.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request_id.clone());
         self.rules.length("UpdateId", &update_id)?;
         self.rules.id("UpdateName", &given.name)?;
@@ -277,7 +286,7 @@ impl Frame<'_> {
         })
     }
 
-    fn cancel(&self, input: RequestRecord, given: Cancel) -> Result<RequestRecord, Refusal> {
+    fn cancel(&self, input: RequestRecord, given: Cancel) -> Result<RequestRecord, CommandRefusal> {
         let reason = given.reason.unwrap_or_default();
         self.rules.reason(&reason)?;
         let (input, first_run_id) = of_chain(input, given.first_run_id)?;
@@ -290,7 +299,7 @@ impl Frame<'_> {
         &self,
         input: RequestRecord,
         given: Terminate<P>,
-    ) -> Result<RequestRecord, Refusal> {
+    ) -> Result<RequestRecord, CommandRefusal> {
         let (reason, details) = (given.reason.unwrap_or_default(), list(given.details));
         self.rules.reason(&reason)?;
         self.rules.blob(details.as_ref())?;
@@ -305,7 +314,7 @@ impl Frame<'_> {
         input: RequestRecord,
         given: Complete<P>,
         world: &impl CommandContext,
-    ) -> Result<RequestRecord, Refusal> {
+    ) -> Result<RequestRecord, CommandRefusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let order = activity_attempt::Complete {
             target: Some(target),
@@ -321,7 +330,7 @@ impl Frame<'_> {
         input: RequestRecord,
         given: Fail<P>,
         world: &impl CommandContext,
-    ) -> Result<RequestRecord, Refusal> {
+    ) -> Result<RequestRecord, CommandRefusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let info = Application {
             r#type: given.error_type.unwrap_or_default(),
@@ -357,7 +366,7 @@ impl Frame<'_> {
         activity_id: Option<String>,
         token: Option<Blob>,
         world: &impl CommandContext,
-    ) -> Result<(RequestRecord, activity_attempt::Target), Refusal> {
+    ) -> Result<(RequestRecord, activity_attempt::Target), CommandRefusal> {
         let activity_id = activity_id.unwrap_or_default();
         let Some(Blob(token)) = token else {
             self.rules.id("ActivityId", &activity_id)?;
@@ -370,9 +379,10 @@ impl Frame<'_> {
             return Err(invalid("an activity is named by its id or by a task token, not by both"));
         }
         let token = world.token(&token);
-        let token = token.ok_or_else(|| Refusal::new(Code::Token, "Error deserializing task token."))?;
+        let token =
+            token.ok_or_else(|| CommandRefusal::new(Code::Token, "Error deserializing task token."))?;
         if token.namespace_id != input.namespace_id || token.workflow_id != input.workflow_id {
-            return Err(Refusal::new(
+            return Err(CommandRefusal::new(
                 Code::KeyMismatch,
                 "the task token is of another workflow than the key",
             ));
@@ -385,7 +395,10 @@ impl Frame<'_> {
 }
 
 /// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.
-fn of_chain(input: RequestRecord, first_run_id: Option<String>) -> Result<(RequestRecord, String), Refusal> {
+fn of_chain(
+    input: RequestRecord,
+    first_run_id: Option<String>,
+) -> Result<(RequestRecord, String), CommandRefusal> {
     let first_run_id = run_id("FirstExecutionRunId", first_run_id)?;
     match first_run_id.as_str() {
         "" => Ok((input, first_run_id)),

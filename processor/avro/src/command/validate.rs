@@ -8,15 +8,15 @@ use everlog_engine::time::DURATION_MS_MAX;
 use prost::Message;
 use uuid::Uuid;
 
-use crate::command::{Code, CommandLimits, Refusal};
+use crate::command::{Code, CommandLimits, CommandRefusal};
 use crate::event::Priority;
 use crate::event::fields::EncodedPriority;
 
 /// Prefix of the server's own task queues.
 const RESERVED_QUEUE_PREFIX: &str = "/_sys/";
 
-pub(super) fn invalid(reason: impl Into<String>) -> Refusal {
-    Refusal::new(Code::InvalidArgument, reason)
+pub(super) fn invalid(reason: impl Into<String>) -> CommandRefusal {
+    CommandRefusal::new(Code::InvalidArgument, reason)
 }
 
 fn exceeds(bytes: usize, bytes_max: i64) -> bool {
@@ -25,7 +25,7 @@ fn exceeds(bytes: usize, bytes_max: i64) -> bool {
 
 impl CommandLimits<'_> {
     /// An id or a name that has to be there.
-    pub(super) fn id(&self, what: &str, text: &str) -> Result<(), Refusal> {
+    pub(super) fn id(&self, what: &str, text: &str) -> Result<(), CommandRefusal> {
         if text.is_empty() {
             return Err(invalid(format!("{what} is not set on request.")));
         }
@@ -33,14 +33,14 @@ impl CommandLimits<'_> {
     }
 
     /// An id or a name that may be absent.
-    pub(super) fn length(&self, what: &str, text: &str) -> Result<(), Refusal> {
+    pub(super) fn length(&self, what: &str, text: &str) -> Result<(), CommandRefusal> {
         if exceeds(text.len(), self.settings.id_bytes_max) {
             return Err(invalid(format!("{what} length exceeds limit.")));
         }
         Ok(())
     }
 
-    pub(super) fn task_queue(&self, name: &str) -> Result<(), Refusal> {
+    pub(super) fn task_queue(&self, name: &str) -> Result<(), CommandRefusal> {
         if name.is_empty() {
             return Err(invalid("missing task queue name"));
         }
@@ -56,21 +56,21 @@ impl CommandLimits<'_> {
     }
 
     /// A payload field.
-    pub(super) fn blob(&self, blob: Option<&Bytes>) -> Result<(), Refusal> {
+    pub(super) fn blob(&self, blob: Option<&Bytes>) -> Result<(), CommandRefusal> {
         if blob.is_some_and(|blob| exceeds(blob.len(), self.settings.blob_bytes_max)) {
             return Err(invalid("Blob data size exceeds limit."));
         }
         Ok(())
     }
 
-    pub(super) fn reason(&self, reason: &str) -> Result<(), Refusal> {
+    pub(super) fn reason(&self, reason: &str) -> Result<(), CommandRefusal> {
         if exceeds(reason.len(), self.settings.blob_bytes_max) {
             return Err(invalid("Blob data size exceeds limit."));
         }
         Ok(())
     }
 
-    pub(super) fn memo(&self, memo: Option<&Bytes>, keys: usize) -> Result<(), Refusal> {
+    pub(super) fn memo(&self, memo: Option<&Bytes>, keys: usize) -> Result<(), CommandRefusal> {
         let Some(memo) = memo else { return Ok(()) };
         if exceeds(memo.len(), self.settings.memo_bytes_max) {
             return Err(invalid("Memo size exceeds limit."));
@@ -82,7 +82,7 @@ impl CommandLimits<'_> {
         Ok(())
     }
 
-    pub(super) fn search_attributes(&self, given: Option<&Bytes>, keys: usize) -> Result<(), Refusal> {
+    pub(super) fn search_attributes(&self, given: Option<&Bytes>, keys: usize) -> Result<(), CommandRefusal> {
         let Some(given) = given else { return Ok(()) };
         let most = self.settings.search_attributes_max;
         if exceeds(keys, most) {
@@ -100,12 +100,12 @@ impl CommandLimits<'_> {
         Ok(())
     }
 
-    pub(super) fn user_metadata(&self, given: Option<&Bytes>) -> Result<(), Refusal> {
+    pub(super) fn user_metadata(&self, given: Option<&Bytes>) -> Result<(), CommandRefusal> {
         check_user_metadata(given, self.settings).map_err(invalid)
     }
 
     /// The encoded priority.
-    pub(super) fn priority(&self, given: Option<Priority<'_>>) -> Result<Option<Bytes>, Refusal> {
+    pub(super) fn priority(&self, given: Option<Priority<'_>>) -> Result<Option<Bytes>, CommandRefusal> {
         let Some(given) = given else { return Ok(None) };
         let priority_key = given.priority_key.unwrap_or_default();
         if priority_key < 0 {
@@ -125,7 +125,7 @@ impl CommandLimits<'_> {
 }
 
 /// A span in ms, 0 where it is absent; beyond 100 years it counts as 100 years.
-pub(super) fn span_ms(what: &str, given: Option<i64>) -> Result<i64, Refusal> {
+pub(super) fn span_ms(what: &str, given: Option<i64>) -> Result<i64, CommandRefusal> {
     match given.unwrap_or_default() {
         negative if negative < 0 => {
             Err(invalid(format!("negative duration: An invalid {what} is set on request.")))
@@ -135,7 +135,7 @@ pub(super) fn span_ms(what: &str, given: Option<i64>) -> Result<i64, Refusal> {
 }
 
 /// A run id in its usual form; absent stays empty.
-pub(super) fn run_id(what: &str, given: Option<String>) -> Result<String, Refusal> {
+pub(super) fn run_id(what: &str, given: Option<String>) -> Result<String, CommandRefusal> {
     match given {
         None => Ok(String::new()),
         Some(empty) if empty.is_empty() => Ok(empty),
@@ -147,7 +147,7 @@ pub(super) fn run_id(what: &str, given: Option<String>) -> Result<String, Refusa
 }
 
 /// Which policies there are, and which go together.
-pub(super) fn policies(reuse: Option<&str>, conflict: Option<&str>) -> Result<(i32, i32), Refusal> {
+pub(super) fn policies(reuse: Option<&str>, conflict: Option<&str>) -> Result<(i32, i32), CommandRefusal> {
     let reuse = match reuse.unwrap_or_default() {
         "" => ReusePolicy::Unspecified,
         "AllowDuplicate" => ReusePolicy::AllowDuplicate,

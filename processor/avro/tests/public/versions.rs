@@ -13,7 +13,7 @@ use apache_avro::schema_compatibility::{Compatibility, SchemaCompatibility};
 use apache_avro::writer::datum::GenericDatumWriter;
 use bytes::Bytes;
 use everlog_avro::blob::Blob;
-use everlog_avro::command::{Code, Command, Record, RecordCoordinates};
+use everlog_avro::command::{Code, Command, CommandRecord, RecordCoordinates};
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::payload::Payload;
@@ -65,7 +65,8 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
         }
         PublicTopic::Rejection => {
             let headers = [("command-id", Some(&b"c-1"[..])), ("empty", None)];
-            let record = Record { place, key: Some(b"order-1"), value: Some(b"garbage"), headers: &headers };
+            let record =
+                CommandRecord { place, key: Some(b"order-1"), value: Some(b"garbage"), headers: &headers };
             let rejection = Rejection::new(&record, Code::NotAvro, "it begins with neither", 1, 4);
             assert_eq!((&rejection.value, rejection.value_bytes), (&Some(Blob("garb".into())), 7));
             rejection.write(7, &mut bytes).expect("it fits its schema");

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use everlog_avro::command::{
-    self, Code, Command, CommandContext, CommandLimits, Lookup, Namespace, Record, RecordCoordinates, Start,
-    Token, Verdict,
+    self, Code, Command, CommandContext, CommandLimits, CommandRecord, NamespaceLookup, RecordCoordinates,
+    SchemaLookup, Start, Token, Verdict,
 };
 use everlog_avro::payload::Payload;
 use everlog_avro::{Bounds, PublicTopic, Writer, WriterError, write};
@@ -38,21 +38,25 @@ impl Default for Known {
 }
 
 impl CommandContext for Known {
-    fn namespace(&self, name: &str) -> Namespace {
+    fn namespace(&self, name: &str) -> NamespaceLookup {
         match name {
-            "default" | "other" => Namespace::Open { id: NAMESPACE_ID.into(), retention_ms: 86_400_000 },
-            "closed" => Namespace::Closed,
-            _unknown => Namespace::Unknown,
+            "default" | "other" => {
+                NamespaceLookup::Open { id: NAMESPACE_ID.into(), retention_ms: 86_400_000 }
+            }
+            "closed" => NamespaceLookup::Closed,
+            _unknown => NamespaceLookup::Unknown,
         }
     }
 
-    fn schema(&self, id: u32) -> Lookup<'_> {
+    fn schema(&self, id: u32) -> SchemaLookup<'_> {
         match id {
-            COMMAND_ID => Lookup::Known(Ok(&self.command)),
-            EVENT_ID => Lookup::Known(Ok(&self.event)),
-            GIVEN_ID => self.given.as_ref().map_or(Lookup::Missing, |given| Lookup::Known(given.as_ref())),
-            UNKNOWN_ID => Lookup::Unknown,
-            _never_asked => Lookup::Missing,
+            COMMAND_ID => SchemaLookup::Known(Ok(&self.command)),
+            EVENT_ID => SchemaLookup::Known(Ok(&self.event)),
+            GIVEN_ID => {
+                self.given.as_ref().map_or(SchemaLookup::Missing, |given| SchemaLookup::Known(given.as_ref()))
+            }
+            UNKNOWN_ID => SchemaLookup::Unknown,
+            _never_asked => SchemaLookup::Missing,
         }
     }
 
@@ -83,7 +87,7 @@ pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers:
     };
     let place =
         RecordCoordinates { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
-    command::read(&Record { place, key, value, headers }, &rules, world)
+    command::read(&CommandRecord { place, key, value, headers }, &rules, world)
 }
 
 pub fn read(value: &[u8], headers: Headers<'_>) -> Verdict {

@@ -5,7 +5,9 @@ use std::ops::Range;
 use anyhow::Result;
 use everlog_config::Config;
 use everlog_log::clock::now_ms;
-use everlog_log_kafka::topics::inspect::{Applied, Commands, Examined, Journal, Open, examine};
+use everlog_log_kafka::topics::inspect::{
+    AppliedPosition, CommandsReport, Inspection, JournalReport, OpenTransaction, inspect,
+};
 
 use crate::doctor::{Finding, Verdict};
 
@@ -23,13 +25,13 @@ const FOREIGN_TRANSACTION_MS: i64 = 15 * 60_000;
 pub fn look(config: &Config) -> Result<Vec<Finding>> {
     let options = config.kafka.options("doctor");
     let began_ms = now_ms();
-    let examined = examine(&options).map_err(|error| config.kafka.explain(error))?;
+    let examined = inspect(&options).map_err(|error| config.kafka.explain(error))?;
     Ok(judge(&examined, config, began_ms..now_ms()))
 }
 
 /// `looked_ms`: begin and end of the examination by the local clock. It takes seconds where a broker or a node was
 /// just lost. So ages count from its begin, and only what is ahead of its end is ahead of the local clock.
-fn judge(examined: &Examined, config: &Config, looked_ms: Range<i64>) -> Vec<Finding> {
+fn judge(examined: &Inspection, config: &Config, looked_ms: Range<i64>) -> Vec<Finding> {
     let mut findings = topics(examined);
     findings.extend(transactions(&examined.open, config, looked_ms.start));
     findings.extend(positions(&examined.journals));
@@ -38,7 +40,7 @@ fn judge(examined: &Examined, config: &Config, looked_ms: Range<i64>) -> Vec<Fin
     findings
 }
 
-fn topics(examined: &Examined) -> Vec<Finding> {
+fn topics(examined: &Inspection) -> Vec<Finding> {
     if examined.differences.is_empty() {
         return vec![Finding::good("topics", "all are there, and as they must be")];
     }
@@ -53,7 +55,7 @@ fn topics(examined: &Examined) -> Vec<Finding> {
     examined.differences.iter().map(finding).collect()
 }
 
-fn transactions(open: &[Open], config: &Config, now_ms: i64) -> Vec<Finding> {
+fn transactions(open: &[OpenTransaction], config: &Config, now_ms: i64) -> Vec<Finding> {
     let ours_ms = i64::try_from(config.kafka.transaction_timeout_ms).unwrap_or(i64::MAX).saturating_mul(2);
     let commands = format!("{}commands", config.kafka.prefix);
     let mut findings = Vec::new();
@@ -90,7 +92,7 @@ fn transactions(open: &[Open], config: &Config, now_ms: i64) -> Vec<Finding> {
     findings
 }
 
-fn positions(journals: &[Journal]) -> Vec<Finding> {
+fn positions(journals: &[JournalReport]) -> Vec<Finding> {
     let (mut findings, mut lag, mut applied) = (Vec::new(), 0, 0);
     for journal in journals {
         let (partition, start, end) = (journal.partition, journal.bounds.start, journal.bounds.end);
@@ -141,7 +143,7 @@ fn positions(journals: &[Journal]) -> Vec<Finding> {
 
 /// Journals have the brokers' clock, committed rows the nodes' clock. A record cannot come from the future, and a
 /// commit cannot be earlier than what it applies. A late commit says nothing, because a take-over delays it.
-fn clocks(journals: &[Journal], now_ms: i64) -> Vec<Finding> {
+fn clocks(journals: &[JournalReport], now_ms: i64) -> Vec<Finding> {
     let fix = "keep the clocks of brokers and nodes together (NTP): timers fire by the brokers' and are looked for by \
                the nodes'";
     let mut findings = Vec::new();
@@ -170,12 +172,12 @@ fn clocks(journals: &[Journal], now_ms: i64) -> Vec<Finding> {
 }
 
 /// When it was committed, and how much later the record that it applied was appended.
-fn lag(position: Applied) -> Option<(i64, i64)> {
+fn lag(position: AppliedPosition) -> Option<(i64, i64)> {
     let (committed, appended) = (position.committed_ms?, position.appended_ms?);
     Some((committed, committed - appended))
 }
 
-fn commands(partitions: &[Commands]) -> Vec<Finding> {
+fn commands(partitions: &[CommandsReport]) -> Vec<Finding> {
     let (mut findings, mut lag) = (Vec::new(), 0);
     for commands in partitions {
         let (partition, start, end) = (commands.partition, commands.bounds.start, commands.bounds.end);
@@ -211,12 +213,12 @@ mod tests {
     /// How long the examination took.
     const LOOKED_MS: i64 = 4_000;
 
-    fn journal(position: Applied) -> Journal {
-        Journal { partition: 3, bounds: 10..100, position: Some(position), last_ms: Some(NOW - 500) }
+    fn journal(position: AppliedPosition) -> JournalReport {
+        JournalReport { partition: 3, bounds: 10..100, position: Some(position), last_ms: Some(NOW - 500) }
     }
 
-    fn good() -> Applied {
-        Applied {
+    fn good() -> AppliedPosition {
+        AppliedPosition {
             next: 100,
             is_of_these_topics: true,
             committed_ms: Some(NOW - 400),
@@ -224,9 +226,9 @@ mod tests {
         }
     }
 
-    fn examined() -> Examined {
-        let commands = Commands { partition: 0, bounds: 5..9, committed: Some((9, true)) };
-        Examined {
+    fn examined() -> Inspection {
+        let commands = CommandsReport { partition: 0, bounds: 5..9, committed: Some((9, true)) };
+        Inspection {
             differences: vec![],
             journals: vec![journal(good())],
             open: vec![],
@@ -234,7 +236,7 @@ mod tests {
         }
     }
 
-    fn verdicts(change: impl FnOnce(&mut Examined)) -> Vec<(&'static str, Verdict)> {
+    fn verdicts(change: impl FnOnce(&mut Inspection)) -> Vec<(&'static str, Verdict)> {
         let mut examined = examined();
         change(&mut examined);
         let findings = judge(&examined, &Config::default(), NOW - LOOKED_MS..NOW);
@@ -254,20 +256,20 @@ mod tests {
     #[test]
     fn a_position_outside_of_its_journal_fails() {
         for position in [
-            Applied { next: 9, ..good() },
-            Applied { next: 101, ..good() },
-            Applied { is_of_these_topics: false, ..good() },
+            AppliedPosition { next: 9, ..good() },
+            AppliedPosition { next: 101, ..good() },
+            AppliedPosition { is_of_these_topics: false, ..good() },
         ] {
             let found = verdicts(|examined| examined.journals = vec![journal(position)]);
             assert_eq!(found, [("positions", Verdict::Fail)], "{position:?}");
         }
-        let lost = Journal { position: None, ..journal(good()) };
+        let lost = JournalReport { position: None, ..journal(good()) };
         assert!(verdicts(|examined| examined.journals = vec![lost]).contains(&("positions", Verdict::Fail)));
     }
 
     #[test]
     fn a_transaction_that_outlived_its_timeout_fails() {
-        let open = |topic: &str, age_ms: i64| Open {
+        let open = |topic: &str, age_ms: i64| OpenTransaction {
             topic: topic.into(),
             partition: 1,
             from: 7,
@@ -291,30 +293,30 @@ mod tests {
 
     #[test]
     fn clocks_that_are_apart_are_told() {
-        let ahead = Journal { last_ms: Some(NOW + 5_000), ..journal(good()) };
+        let ahead = JournalReport { last_ms: Some(NOW + 5_000), ..journal(good()) };
         assert_eq!(verdicts(|examined| examined.journals = vec![ahead]), [("clocks", Verdict::Fail)]);
-        let behind = Applied { committed_ms: Some(NOW - 9_000), ..good() };
+        let behind = AppliedPosition { committed_ms: Some(NOW - 9_000), ..good() };
         assert_eq!(verdicts(|e| e.journals = vec![journal(behind)]), [("clocks", Verdict::Fail)]);
-        let early = Applied { committed_ms: Some(NOW + 9_000), ..good() };
+        let early = AppliedPosition { committed_ms: Some(NOW + 9_000), ..good() };
         assert_eq!(verdicts(|e| e.journals = vec![journal(early)]), [("clocks", Verdict::Fail)]);
     }
 
     #[test]
     fn what_a_take_over_delays_says_nothing_of_clocks() {
-        let meanwhile = Journal { last_ms: Some(NOW - 100), ..journal(good()) };
+        let meanwhile = JournalReport { last_ms: Some(NOW - 100), ..journal(good()) };
         assert_eq!(
             verdicts(|examined| examined.journals = vec![meanwhile]),
             [],
             "appended while it was looked"
         );
-        let late = Applied { appended_ms: Some(NOW - 20_000), ..good() };
+        let late = AppliedPosition { appended_ms: Some(NOW - 20_000), ..good() };
         assert_eq!(verdicts(|e| e.journals = vec![journal(late)]), [], "committed after a take-over");
     }
 
     #[test]
     fn commands_that_cannot_be_read_fail() {
         for committed in [(4, true), (10, true), (7, false)] {
-            let commands = Commands { partition: 0, bounds: 5..9, committed: Some(committed) };
+            let commands = CommandsReport { partition: 0, bounds: 5..9, committed: Some(committed) };
             assert_eq!(
                 verdicts(|e| e.commands = vec![commands]),
                 [("commands", Verdict::Fail)],
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn much_that_is_not_applied_is_told() {
-        let behind = Journal { bounds: 10..1_000_000, ..journal(good()) };
+        let behind = JournalReport { bounds: 10..1_000_000, ..journal(good()) };
         assert_eq!(verdicts(|examined| examined.journals = vec![behind]), [("journal", Verdict::Warn)]);
     }
 }

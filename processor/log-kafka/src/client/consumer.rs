@@ -39,15 +39,15 @@ const LEADERS_KNOWN_FOR: Duration = Duration::from_secs(300);
 const LEADER_EVERY: Duration = Duration::from_millis(250);
 
 /// How far topics reach.
-pub(crate) struct Ends {
+pub(crate) struct TopicEnds {
     uncommitted: BaseConsumer<ClientLog>,
     committed: BaseConsumer<ClientLog>,
     timeout: Duration,
 }
 
-impl Ends {
+impl TopicEnds {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
-        Ok(Ends {
+        Ok(TopicEnds {
             uncommitted: consumer(options, "ends", Isolation::Uncommitted)?,
             committed: consumer(options, "ends", Isolation::Committed)?,
             timeout: options.call_timeout(),
@@ -391,7 +391,7 @@ pub(crate) fn assign<C: ConsumerContext>(
 }
 
 /// What a consumer has next.
-pub(crate) enum Next<'a> {
+pub(crate) enum NextMessage<'a> {
     Message(BorrowedMessage<'a>),
     /// There was nothing more when it looked.
     End,
@@ -410,13 +410,13 @@ pub(crate) fn next<'a, C: ConsumerContext>(
     consumer: &'a BaseConsumer<C>,
     what: &str,
     within: Duration,
-) -> Result<Next<'a>, Error> {
+) -> Result<NextMessage<'a>, Error> {
     let deadline = Instant::now() + within;
     loop {
         match consumer.poll(left_until(deadline)) {
-            None => return Ok(Next::Nothing),
-            Some(Ok(message)) => return Ok(Next::Message(message)),
-            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(Next::End),
+            None => return Ok(NextMessage::Nothing),
+            Some(Ok(message)) => return Ok(NextMessage::Message(message)),
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(NextMessage::End),
             Some(Err(error)) if is_lasting(&error) => return Err(io(what, &error)),
             // Connections that break are made again.
             Some(Err(_)) => {}
@@ -458,7 +458,7 @@ pub(crate) fn scan<C: ConsumerContext>(
     let what = format!("reading {topic}-{partition}");
     let outcome = loop {
         match next(consumer, &what, idle) {
-            Ok(Next::Message(message)) => {
+            Ok(NextMessage::Message(message)) => {
                 let offset = message.offset() as Offset;
                 if offset < range.start || offset >= range.end {
                     break Ok(());
@@ -469,8 +469,8 @@ pub(crate) fn scan<C: ConsumerContext>(
                     Err(error) => break Err(error),
                 }
             }
-            Ok(Next::End) => break whole(consumer, topic, partition, range.end),
-            Ok(Next::Nothing) => {
+            Ok(NextMessage::End) => break whole(consumer, topic, partition, range.end),
+            Ok(NextMessage::Nothing) => {
                 break Err(io_text(format!("{what}: nothing came within {} ms", idle.as_millis())));
             }
             Err(error) => break Err(error),

@@ -31,7 +31,7 @@ pub(crate) fn topic_id<C: ClientContext>(
 ) -> Result<Option<[u8; 16]>, Error> {
     let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
     let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
-    let asked = Asked::new(client.native_ptr(), &name, within_ms);
+    let asked = TopicIdRequest::new(client.native_ptr(), &name, within_ms);
     // The client ends its question by itself; the rest is for one that hangs.
     // SAFETY: both pointers are live, `asked` owns them.
     let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
@@ -164,7 +164,7 @@ pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Byte
 
 /// What a consumer has next.
 #[derive(Debug)]
-pub(crate) enum Seen {
+pub(crate) enum FetchedNext {
     Message,
     /// A batch that cannot be unpacked, by its first offset.
     NotUnpacked(u64),
@@ -176,41 +176,41 @@ pub(crate) enum Seen {
 }
 
 /// Takes what a consumer has next, and looks at no more than what it is. Nobody else may poll this consumer meanwhile.
-pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Duration) -> Seen {
+pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Duration) -> FetchedNext {
     let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: the client outlives the call. The message is ours until it is destroyed, which is done once, after the
     // only looks at it.
     let (error, offset) = unsafe {
         let message = native::rd_kafka_consumer_poll(consumer.client().native_ptr(), within_ms);
         if message.is_null() {
-            return Seen::Nothing;
+            return FetchedNext::Nothing;
         }
         let seen = ((*message).err, (*message).offset);
         native::rd_kafka_message_destroy(message);
         seen
     };
     match (RDKafkaErrorCode::from(error), u64::try_from(offset)) {
-        (RDKafkaErrorCode::NoError, _) => Seen::Message,
-        (RDKafkaErrorCode::PartitionEOF, _) => Seen::End,
-        (RDKafkaErrorCode::BadCompression, Ok(batch)) => Seen::NotUnpacked(batch),
-        (error, _) => Seen::Trouble(error),
+        (RDKafkaErrorCode::NoError, _) => FetchedNext::Message,
+        (RDKafkaErrorCode::PartitionEOF, _) => FetchedNext::End,
+        (RDKafkaErrorCode::BadCompression, Ok(batch)) => FetchedNext::NotUnpacked(batch),
+        (error, _) => FetchedNext::Trouble(error),
     }
 }
 
 /// A question for a topic's description, and where the answer comes.
-struct Asked {
+struct TopicIdRequest {
     queue: *mut native::rd_kafka_queue_t,
     options: *mut native::rd_kafka_AdminOptions_t,
     topics: *mut native::rd_kafka_TopicCollection_t,
 }
 
-impl Asked {
+impl TopicIdRequest {
     fn new(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
         let (mut names, mut complaint) = ([name.as_ptr()], [0 as c_char; 256]);
         // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given, and each pointer is
         // destroyed once, when this is dropped.
         unsafe {
-            let asked = Asked {
+            let asked = TopicIdRequest {
                 queue: native::rd_kafka_queue_new(client),
                 options: native::rd_kafka_AdminOptions_new(
                     client,
@@ -231,7 +231,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for TopicIdRequest {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
         unsafe {

@@ -10,7 +10,7 @@ use everlog_log::Error;
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::consumer::Consumer;
 
-use crate::client::consumer::Ends;
+use crate::client::consumer::TopicEnds;
 use crate::errors::io_text;
 use crate::options::Options;
 
@@ -23,15 +23,15 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Since when no broker answers.
 #[derive(Default)]
-pub(crate) struct Reachability(Mutex<Option<Instant>>);
+pub(crate) struct BrokerReachability(Mutex<Option<Instant>>);
 
-impl Reachability {
+impl BrokerReachability {
     /// Begins to ask, for as long as somebody has the clients. Nobody waits for the thread: a question takes its time where no
     /// broker answers.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn watch(options: &Options, ends: &Arc<Ends>) -> Result<Arc<Self>, Error> {
+    pub(crate) fn watch(options: &Options, ends: &Arc<TopicEnds>) -> Result<Arc<Self>, Error> {
         let watched = Arc::new(Self::default());
         let (reachability, ends) = (Arc::clone(&watched), Arc::downgrade(ends));
         let topic = options.topic("control");
@@ -61,7 +61,7 @@ impl Reachability {
 }
 
 /// Whether a broker answers now; none where nobody wants to know any more.
-fn asks(ends: &Weak<Ends>, topic: &str, reachability: &Reachability) -> Option<bool> {
+fn asks(ends: &Weak<TopicEnds>, topic: &str, reachability: &BrokerReachability) -> Option<bool> {
     let ends = ends.upgrade()?;
     let asked = Instant::now();
     let answers = ends.asker().fetch_metadata(Some(topic), ANSWER_WITHIN).is_ok();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn silence_counts_from_the_first_question_without_an_answer_until_the_next_answer() {
-        let (reachability, begin) = (Reachability::default(), Instant::now());
+        let (reachability, begin) = (BrokerReachability::default(), Instant::now());
         let at = |second| begin + Duration::from_secs(second);
         assert_eq!(reachability.silent_for(at(0)), None);
         reachability.note(at(1), true);

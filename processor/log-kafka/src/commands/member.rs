@@ -16,7 +16,7 @@ use rdkafka::types::RDKafkaRespErr;
 use crate::client::consumer::{FOLLOW_WAIT, place, range, reaching};
 use crate::client::librdkafka;
 use crate::client::log_lines::{ClientLog, logs_as_client};
-use crate::commands::source::{Event, State};
+use crate::commands::source::{SourceEvent, SourceState};
 use crate::commands::undecodable_batch::Prober;
 use crate::errors::{io, io_text, missing};
 use crate::options::Options;
@@ -38,7 +38,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(10);
 /// What the group tells: heard inside of the consumer's poll only.
 struct GroupListener {
     topic: ConsumedTopic,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SourceState>>,
     client_log: ClientLog,
 }
 
@@ -46,7 +46,7 @@ struct GroupListener {
 pub(crate) struct Member {
     pub(crate) topic: ConsumedTopic,
     consumer: BaseConsumer<GroupListener>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SourceState>>,
     options: Options,
 }
 
@@ -73,7 +73,7 @@ impl Member {
             .map_err(|error| io("a client", &error))?;
         let incarnation = librdkafka::topic_id(asker.client(), &name, options.call_timeout())?;
         let topic = ConsumedTopic { incarnation: incarnation.ok_or_else(|| missing(&name))?, name };
-        let state: Arc<Mutex<State>> = Arc::default();
+        let state: Arc<Mutex<SourceState>> = Arc::default();
         let tidings = GroupListener {
             topic: topic.clone(),
             state: Arc::clone(&state),
@@ -87,11 +87,11 @@ impl Member {
         Ok(Member { topic, consumer, state, options: options.clone() })
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SourceState> {
         self.state.lock()
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Mutex<State>> {
+    pub(crate) fn shared(&self) -> &Arc<Mutex<SourceState>> {
         &self.state
     }
 
@@ -145,8 +145,14 @@ impl Member {
             let copy = |bytes: Option<&[u8]>| bytes.map(bytes::Bytes::copy_from_slice);
             let (key, value) = (copy(message.key()), copy(message.payload()));
             let headers = librdkafka::headers(message);
-            let waker =
-                state.add(Event::Record(Fetched { partition, offset, key, value, headers, lost: None }));
+            let waker = state.add(SourceEvent::Record(Fetched {
+                partition,
+                offset,
+                key,
+                value,
+                headers,
+                lost: None,
+            }));
             if state.rests() {
                 self.steer_all(&mut state);
             }
@@ -157,7 +163,7 @@ impl Member {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: SourceEvent) {
         let waker = self.state().add(event);
         if let Some(waker) = waker {
             waker.wake();
@@ -165,11 +171,11 @@ impl Member {
     }
 
     fn complain(&self, trouble: impl Into<String>) {
-        self.tell(Event::Failed(SourceError::Passing(trouble.into())));
+        self.tell(SourceEvent::Failed(SourceError::Passing(trouble.into())));
     }
 
     /// Fetches a partition or lets it rest, as its place and the room say.
-    pub(crate) fn steer(&self, state: &mut State, partition: PartitionId) {
+    pub(crate) fn steer(&self, state: &mut SourceState, partition: PartitionId) {
         let is_resting = state.is_resting;
         let Some(place) = state.places.get(&partition).filter(|place| place.next.is_some()) else { return };
         let mut list = TopicPartitionList::new();
@@ -182,7 +188,7 @@ impl Member {
         }
     }
 
-    pub(crate) fn steer_all(&self, state: &mut State) {
+    pub(crate) fn steer_all(&self, state: &mut SourceState) {
         let read: Vec<_> = state.places.keys().copied().collect();
         read.into_iter().for_each(|partition| self.steer(state, partition));
     }
@@ -207,7 +213,7 @@ impl Member {
                         Some((assigned, place.assignment))
                     });
                     let numbered = numbered.collect();
-                    state.add(Event::Assigned(numbered))
+                    state.add(SourceEvent::Assigned(numbered))
                 };
                 if let Some(waker) = waker {
                     waker.wake();
@@ -284,7 +290,7 @@ impl Member {
         for (partition, offset) in places {
             let detail = format!("it had the id {was}, the one that is there now has {now}");
             self.stop(partition);
-            self.tell(Event::Failed(SourceError::MadeAgain { partition, offset, detail }));
+            self.tell(SourceEvent::Failed(SourceError::MadeAgain { partition, offset, detail }));
         }
         self.consumer.unsubscribe();
     }
@@ -414,7 +420,7 @@ impl Member {
             tracing::warn!(partition, reason, "commands skipped");
             self.begin_again(partition, lost.end);
             let (offset, lost) = (lost.start, Some(reason));
-            self.tell(Event::Record(Fetched { partition, offset, lost, ..Fetched::default() }));
+            self.tell(SourceEvent::Record(Fetched { partition, offset, lost, ..Fetched::default() }));
         }
         Ok(())
     }
@@ -441,7 +447,7 @@ impl Member {
                 Ok(bounds) => {
                     self.stop(partition);
                     let detail = format!("it holds {} to {}", bounds.start, bounds.end);
-                    self.tell(Event::Failed(SourceError::OutOfRange { partition, offset, detail }));
+                    self.tell(SourceEvent::Failed(SourceError::OutOfRange { partition, offset, detail }));
                 }
                 // It is found out again when it is read again.
                 Err(error) => {

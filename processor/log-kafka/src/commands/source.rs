@@ -28,7 +28,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What waits to be taken.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum SourceEvent {
     Record(Fetched),
     Assigned(Vec<(Assigned, u64)>),
     Revoked(Vec<PartitionId>),
@@ -53,8 +53,8 @@ pub(crate) struct AssignedPartition {
 
 /// What whoever takes and the member's thread share.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    events: VecDeque<Event>,
+pub(crate) struct SourceState {
+    events: VecDeque<SourceEvent>,
     records: usize,
     bytes: usize,
     waker: Option<Waker>,
@@ -72,7 +72,7 @@ pub(crate) struct State {
     pub(crate) is_resting: bool,
 }
 
-impl State {
+impl SourceState {
     /// The group gives partitions.
     pub(crate) fn assign(&mut self, partitions: &[PartitionId]) {
         for partition in partitions {
@@ -98,39 +98,42 @@ impl State {
         self.fresh.retain(|partition| !partitions.contains(partition));
         let (mut records, mut bytes) = (0, 0);
         self.events.retain(|event| match event {
-            Event::Record(fetched) if partitions.contains(&fetched.partition) => {
+            SourceEvent::Record(fetched) if partitions.contains(&fetched.partition) => {
                 records += 1;
                 bytes += fetched.size_bytes();
                 false
             }
-            Event::Record(_) | Event::Assigned(_) | Event::Revoked(_) | Event::Failed(_) => true,
+            SourceEvent::Record(_)
+            | SourceEvent::Assigned(_)
+            | SourceEvent::Revoked(_)
+            | SourceEvent::Failed(_) => true,
         });
         self.records -= records;
         self.bytes -= bytes;
-        self.push(Event::Revoked(partitions.to_vec()));
+        self.push(SourceEvent::Revoked(partitions.to_vec()));
         (read, commits)
     }
 
     /// Adds an event; whoever is to be woken is given back.
     #[must_use = "whoever waits must be woken"]
-    pub(crate) fn add(&mut self, event: Event) -> Option<Waker> {
+    pub(crate) fn add(&mut self, event: SourceEvent) -> Option<Waker> {
         self.push(event);
         self.waker.take()
     }
 
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: SourceEvent) {
         match &event {
-            Event::Record(fetched) => {
+            SourceEvent::Record(fetched) => {
                 self.records += 1;
                 self.bytes += fetched.size_bytes();
             }
             // The same trouble over and over is one.
-            Event::Failed(error @ SourceError::Passing(_)) => {
-                if matches!(self.events.back(), Some(Event::Failed(last)) if last == error) {
+            SourceEvent::Failed(error @ SourceError::Passing(_)) => {
+                if matches!(self.events.back(), Some(SourceEvent::Failed(last)) if last == error) {
                     return;
                 }
             }
-            Event::Assigned(_) | Event::Revoked(_) | Event::Failed(_) => {}
+            SourceEvent::Assigned(_) | SourceEvent::Revoked(_) | SourceEvent::Failed(_) => {}
         }
         self.events.push_back(event);
     }
@@ -153,23 +156,23 @@ impl State {
 
     fn take(&mut self) -> Option<Result<Polled, SourceError>> {
         let event = match self.events.pop_front()? {
-            Event::Record(first) => return Some(Ok(Polled::Records(self.records(first)))),
+            SourceEvent::Record(first) => return Some(Ok(Polled::Records(self.records(first)))),
             other => other,
         };
         Some(match event {
-            Event::Record(fetched) => Ok(Polled::Records(vec![fetched])),
-            Event::Assigned(assigned) => {
+            SourceEvent::Record(fetched) => Ok(Polled::Records(vec![fetched])),
+            SourceEvent::Assigned(assigned) => {
                 let told = assigned.into_iter().map(|(assigned, assignment)| {
                     self.known.insert(assigned.partition, assignment);
                     assigned
                 });
                 Ok(Polled::Assigned(told.collect()))
             }
-            Event::Revoked(partitions) => {
+            SourceEvent::Revoked(partitions) => {
                 self.known.retain(|partition, _| !partitions.contains(partition));
                 Ok(Polled::Revoked(partitions))
             }
-            Event::Failed(error) => Err(error),
+            SourceEvent::Failed(error) => Err(error),
         })
     }
 
@@ -177,11 +180,11 @@ impl State {
     fn records(&mut self, first: Fetched) -> Vec<Fetched> {
         let mut bytes = first.size_bytes();
         let mut taken = vec![first];
-        while let Some(Event::Record(next)) = self.events.front() {
+        while let Some(SourceEvent::Record(next)) = self.events.front() {
             if taken.len() >= TAKEN_RECORDS_MAX || bytes + next.size_bytes() > TAKEN_BYTES_MAX {
                 break;
             }
-            let Some(Event::Record(next)) = self.events.pop_front() else { break };
+            let Some(SourceEvent::Record(next)) = self.events.pop_front() else { break };
             bytes += next.size_bytes();
             taken.push(next);
         }
@@ -297,7 +300,7 @@ impl CommandsSource {
 
 /// How far the reading of the commands is behind. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Lag(Weak<Mutex<State>>);
+pub struct Lag(Weak<Mutex<SourceState>>);
 
 impl Lag {
     /// Of each partition that this member has: the offsets, up to the end as brokers told it last, that are not done with. The end of a

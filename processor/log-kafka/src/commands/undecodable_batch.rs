@@ -10,7 +10,7 @@ use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::assign;
-use crate::client::librdkafka::{Seen, see};
+use crate::client::librdkafka::{FetchedNext, see};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::Options;
@@ -74,11 +74,13 @@ impl Prober {
         let deadline = Instant::now() + LOOK_WITHIN;
         loop {
             match see(&self.consumer, deadline.saturating_duration_since(Instant::now())) {
-                Seen::Message | Seen::End => return Ok(None),
-                Seen::NotUnpacked(batch) => return Ok(Some(batch)),
-                Seen::Trouble(_) if Instant::now() < deadline => {}
-                Seen::Trouble(error) => return Err(io_text(format!("{}-{partition}: {error}", self.topic))),
-                Seen::Nothing => {
+                FetchedNext::Message | FetchedNext::End => return Ok(None),
+                FetchedNext::NotUnpacked(batch) => return Ok(Some(batch)),
+                FetchedNext::Trouble(_) if Instant::now() < deadline => {}
+                FetchedNext::Trouble(error) => {
+                    return Err(io_text(format!("{}-{partition}: {error}", self.topic)));
+                }
+                FetchedNext::Nothing => {
                     return Err(io_text(format!("{}-{partition}: no answer", self.topic)));
                 }
             }

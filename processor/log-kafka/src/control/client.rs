@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::Consumer;
 
-use crate::client::consumer::Ends;
+use crate::client::consumer::TopicEnds;
 use crate::control::control_topic::ControlTopic;
 use crate::control::node_group;
 use crate::errors::{io, refused};
@@ -17,7 +17,7 @@ use crate::record_format::Incarnation;
 /// What nodes tell each other, as somebody reads and writes it who is none of them.
 pub struct ControlClient {
     control: ControlTopic,
-    ends: Arc<Ends>,
+    ends: Arc<TopicEnds>,
     options: Options,
     fixed: Incarnation,
 }
@@ -29,7 +29,7 @@ impl ControlClient {
     /// `Refused`: the settings are wrong, or the topics are not there; `Io`: no broker answers.
     pub fn open(options: Options) -> Result<Self, Error> {
         options.validate()?;
-        let ends = Arc::new(Ends::open(&options)?);
+        let ends = Arc::new(TopicEnds::open(&options)?);
         let control = ControlTopic::open(&options, Arc::clone(&ends))?.plain();
         let topic = options.topic("control");
         let is_missing = || refused(format!("there is no topic {topic}: make the topics first"));
@@ -56,7 +56,7 @@ impl ControlClient {
     pub fn close(self) {
         let Self { control, ends, .. } = self;
         let (reader, writer) = control.into_clients();
-        let ends = Arc::into_inner(ends).map(Ends::into_clients);
+        let ends = Arc::into_inner(ends).map(TopicEnds::into_clients);
         std::thread::scope(|scope| {
             scope.spawn(|| drop(writer));
             scope.spawn(|| drop(reader));

@@ -13,7 +13,7 @@ use rdkafka::consumer::BaseConsumer;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 
-use crate::client::consumer::{Ends, consumer, scan};
+use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, refused, unknown};
 use crate::options::{Isolation, Options};
@@ -24,7 +24,7 @@ use crate::record_format::{CONTROL_RESERVED, Incarnation};
 const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.
-struct View {
+struct ControlView {
     consumer: BaseConsumer<ClientLog>,
     next: Offset,
     rows: BTreeMap<Vec<u8>, (Offset, Bytes)>,
@@ -33,20 +33,20 @@ struct View {
 pub(crate) struct ControlTopic {
     topic: String,
     config: ClientConfig,
-    producer: Mutex<Option<BaseProducer<Reports>>>,
-    view: Mutex<View>,
-    ends: Arc<Ends>,
+    producer: Mutex<Option<BaseProducer<ControlReports>>>,
+    view: Mutex<ControlView>,
+    ends: Arc<TopicEnds>,
     timeout: Duration,
 }
 
 impl ControlTopic {
-    pub(crate) fn open(options: &Options, ends: Arc<Ends>) -> Result<Self, Error> {
+    pub(crate) fn open(options: &Options, ends: Arc<TopicEnds>) -> Result<Self, Error> {
         let consumer = consumer(options, "control", Isolation::Uncommitted)?;
         Ok(ControlTopic {
             topic: options.topic("control"),
             config: options.control_producer(),
             producer: Mutex::default(),
-            view: Mutex::new(View { consumer, next: 0, rows: BTreeMap::new() }),
+            view: Mutex::new(ControlView { consumer, next: 0, rows: BTreeMap::new() }),
             ends,
             timeout: options.call_timeout(),
         })
@@ -61,7 +61,7 @@ impl ControlTopic {
 
     /// What it reads and writes by.
     pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, Option<impl Send>) {
-        let View { consumer, .. } = self.view.into_inner();
+        let ControlView { consumer, .. } = self.view.into_inner();
         (consumer, self.producer.into_inner())
     }
 
@@ -74,8 +74,8 @@ impl ControlTopic {
         Ok(())
     }
 
-    fn new_producer(&self) -> Result<BaseProducer<Reports>, Error> {
-        let made = self.config.create_with_context(Reports { client_log: ClientLog::new("control") });
+    fn new_producer(&self) -> Result<BaseProducer<ControlReports>, Error> {
+        let made = self.config.create_with_context(ControlReports { client_log: ClientLog::new("control") });
         made.map_err(|error| io("a producer of control", &error))
     }
 
@@ -128,10 +128,10 @@ impl ControlTopic {
         first.ok_or_else(|| unknown("the incarnation was written to control, and is not there"))
     }
 
-    fn refreshed(&self) -> Result<MutexGuard<'_, View>, Error> {
+    fn refreshed(&self) -> Result<MutexGuard<'_, ControlView>, Error> {
         let mut view = self.view.lock();
         let end = self.ends.range(&self.topic, 0, Isolation::Uncommitted)?.end;
-        let View { consumer, next, rows } = &mut *view;
+        let ControlView { consumer, next, rows } = &mut *view;
         if end < *next {
             let detail = format!("it ends at {end}, {next} was read before: it was made again");
             return Err(crate::errors::corrupt(&self.topic, 0, detail));
@@ -186,13 +186,13 @@ impl ControlTopic {
 type Report = Mutex<Option<Result<Offset, String>>>;
 
 /// What librdkafka tells of a row.
-struct Reports {
+struct ControlReports {
     client_log: ClientLog,
 }
 
-logs_as_client!(Reports);
+logs_as_client!(ControlReports);
 
-impl ProducerContext for Reports {
+impl ProducerContext for ControlReports {
     type DeliveryOpaque = Arc<Report>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Arc<Report>) {

@@ -9,7 +9,7 @@ use everlog_log::{Error, Offset, Outage};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
-use crate::client::consumer::{FOLLOW_WAIT, Next, assign, next};
+use crate::client::consumer::{FOLLOW_WAIT, NextMessage, assign, next};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::{Isolation, Options};
@@ -63,21 +63,21 @@ impl Follow {
                     }
                 }
                 let came = next(&consumer, "control", POLL);
-                if matches!(came, Ok(Next::Message(_) | Next::End))
+                if matches!(came, Ok(NextMessage::Message(_) | NextMessage::End))
                     && let Some(lasted) = outage.works(Instant::now())
                 {
                     tracing::info!(after_s = lasted.as_secs(), "control read again");
                 }
                 match came {
-                    Ok(Next::Message(message)) => {
+                    Ok(NextMessage::Message(message)) => {
                         reached = message.offset() as Offset + 1;
                         let key = message.key().unwrap_or_default();
                         if key.first() != Some(&CONTROL_RESERVED) {
                             tell(ControlChange::Row(key, message.payload()));
                         }
                     }
-                    Ok(Next::End) => tell(ControlChange::UpToDate),
-                    Ok(Next::Nothing) => {}
+                    Ok(NextMessage::End) => tell(ControlChange::UpToDate),
+                    Ok(NextMessage::Nothing) => {}
                     Err(error) => {
                         if let Some(lasts) = outage.fails(Instant::now()) {
                             tracing::warn!(%error, for_s = lasts.as_secs(), "control unreadable");

@@ -35,7 +35,7 @@ const CLIENT_SUFFIX: &str = "-nodes";
 
 /// This node among the others. Dropping it leaves the group, which the brokers hear of at once.
 pub struct NodeGroup {
-    told: Arc<Told>,
+    told: Arc<GroupState>,
     /// Asks who is there.
     asker: Mutex<BaseConsumer<ClientLog>>,
     options: Options,
@@ -43,7 +43,7 @@ pub struct NodeGroup {
 }
 
 #[derive(Default)]
-struct Told {
+struct GroupState {
     is_placer: AtomicBool,
     is_away: AtomicBool,
     is_over: AtomicBool,
@@ -51,7 +51,7 @@ struct Told {
 
 /// What the group tells: heard inside of the consumer's poll only.
 struct NodeGroupListener {
-    told: Arc<Told>,
+    told: Arc<GroupState>,
     wake: Box<dyn Fn() + Send + Sync>,
     client_log: ClientLog,
 }
@@ -64,7 +64,7 @@ impl NodeGroup {
     /// # Errors
     /// The client cannot be made.
     pub fn join(options: &Options, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, Error> {
-        let told: Arc<Told> = Arc::default();
+        let told: Arc<GroupState> = Arc::default();
         let mut config = options.member(GROUP, FOLLOW_WAIT);
         config.set("client.id", format!("{CLIENT_PREFIX}{}{CLIENT_SUFFIX}", options.node));
         if !options.properties.contains_key("session.timeout.ms") {

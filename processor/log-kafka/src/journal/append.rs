@@ -70,7 +70,7 @@ struct DeliveryTag {
 }
 
 #[derive(Default)]
-struct Lane {
+struct AppendQueue {
     waiting: VecDeque<Append>,
     waiting_bytes: usize,
     rounds: Vec<Arc<Round>>,
@@ -105,13 +105,13 @@ impl AckWait {
 
 /// A producer and its thread.
 struct Slot {
-    producer: RwLock<Option<BaseProducer<Deliveries>>>,
+    producer: RwLock<Option<BaseProducer<JournalDeliveries>>>,
     broken: AtomicBool,
 }
 
 struct Shared {
     topic: String,
-    lanes: Vec<Mutex<Lane>>,
+    lanes: Vec<Mutex<AppendQueue>>,
     /// The next offset of each journal, as far as it was seen.
     ends: Vec<AtomicU64>,
     slots: Vec<Slot>,
@@ -201,7 +201,7 @@ impl Journal {
 
     /// The partition whose appends have waited longest for an acknowledgement, and for how long; none where nothing is under way.
     pub(crate) fn unacknowledged_for(&self, now: Instant) -> Option<(PartitionId, Duration)> {
-        let wait = |(partition, lane): (PartitionId, &Mutex<Lane>)| {
+        let wait = |(partition, lane): (PartitionId, &Mutex<AppendQueue>)| {
             let lane = lane.lock();
             let since = lane.wait.since.filter(|_| !lane.rounds.is_empty())?;
             Some((partition, now.saturating_duration_since(since)))
@@ -225,9 +225,10 @@ impl Drop for Journal {
 }
 
 impl Shared {
-    fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<Deliveries>, Error> {
+    fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<JournalDeliveries>, Error> {
         let meter = Meter::of_journal(&self.counters.traffic);
-        let context = Deliveries { shared: Arc::clone(self), client_log: ClientLog::new("journal"), meter };
+        let context =
+            JournalDeliveries { shared: Arc::clone(self), client_log: ClientLog::new("journal"), meter };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
     }
 
@@ -248,7 +249,7 @@ impl Shared {
     }
 
     /// Hands over what waits, as long as not too many rounds are under way.
-    fn pump(&self, lane_id: usize, lane: &mut Lane) {
+    fn pump(&self, lane_id: usize, lane: &mut AppendQueue) {
         while !lane.doubtful && !lane.waiting.is_empty() && lane.rounds.len() < self.rounds_max {
             let slot = &self.slots[self.slot_of(lane_id)];
             let producer = slot.producer.read();
@@ -268,8 +269,8 @@ impl Shared {
     fn send(
         &self,
         lane_id: usize,
-        lane: &mut Lane,
-        producer: &BaseProducer<Deliveries>,
+        lane: &mut AppendQueue,
+        producer: &BaseProducer<JournalDeliveries>,
         appends: Vec<Append>,
     ) {
         let mut records = Vec::new();
@@ -381,7 +382,7 @@ impl Shared {
         }
     }
 
-    fn lanes_of(&self, slot: usize) -> impl Iterator<Item = (usize, &Mutex<Lane>)> {
+    fn lanes_of(&self, slot: usize) -> impl Iterator<Item = (usize, &Mutex<AppendQueue>)> {
         self.lanes.iter().enumerate().skip(slot).step_by(self.slots.len())
     }
 
@@ -478,20 +479,20 @@ impl Delivery {
 }
 
 /// What librdkafka tells of each record.
-struct Deliveries {
+struct JournalDeliveries {
     shared: Arc<Shared>,
     client_log: ClientLog,
     meter: Meter,
 }
 
 logs_as_client!(
-    Deliveries,
+    JournalDeliveries,
     fn stats(&self, statistics: Statistics) {
         self.meter.count(&statistics);
     }
 );
 
-impl ProducerContext for Deliveries {
+impl ProducerContext for JournalDeliveries {
     type DeliveryOpaque = Box<DeliveryTag>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, ticket: Box<DeliveryTag>) {
@@ -511,7 +512,7 @@ impl ProducerContext for Deliveries {
     }
 }
 
-fn busy(lane: &Lane) -> Error {
+fn busy(lane: &AppendQueue) -> Error {
     Error::Busy { waiting_items: lane.waiting.len(), waiting_bytes: lane.waiting_bytes }
 }
 

@@ -15,7 +15,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
-use crate::client::consumer::{Follows, Leaders, Next, follower, next, place};
+use crate::client::consumer::{Follows, Leaders, NextMessage, follower, next, place};
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::group_context::GroupContext;
@@ -153,16 +153,16 @@ impl Shared {
         while !self.closing.load(Ordering::Acquire) {
             let brought = within.is_zero();
             match next(&self.consumer, "following the journals", within) {
-                Ok(Next::Message(message)) => {
+                Ok(NextMessage::Message(message)) => {
                     self.bring(&message);
                     within = Duration::ZERO;
                 }
-                Ok(Next::End) => {}
-                Ok(Next::Nothing) if brought => {
+                Ok(NextMessage::End) => {}
+                Ok(NextMessage::Nothing) if brought => {
                     std::thread::sleep(REST);
                     within = POLL;
                 }
-                Ok(Next::Nothing) => {}
+                Ok(NextMessage::Nothing) => {}
                 Err(error) => self.find_fault(&error),
             }
         }

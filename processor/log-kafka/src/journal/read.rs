@@ -9,7 +9,7 @@ use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Timestamp};
 
-use crate::client::consumer::{Ends, Leaders, Next, assign, consumer, next};
+use crate::client::consumer::{Leaders, NextMessage, TopicEnds, assign, consumer, next};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
@@ -46,7 +46,7 @@ impl JournalReader {
     /// Durable records from an offset on, see `Log::read`.
     pub(crate) fn read(
         &self,
-        ends: &Ends,
+        ends: &TopicEnds,
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
@@ -101,7 +101,7 @@ impl JournalReader {
                 None => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     match next(&cursor.consumer, &what, left)? {
-                        Next::Message(message) => {
+                        NextMessage::Message(message) => {
                             let offset = message.offset() as Offset;
                             // A gap is never skipped: somebody deleted what is not applied yet.
                             if offset != cursor.next {
@@ -111,9 +111,9 @@ impl JournalReader {
                             record_of(&message)
                         }
                         // Of an earlier look: more has come since.
-                        Next::End if !left.is_zero() => continue,
-                        Next::End | Next::Nothing if !records.is_empty() => break,
-                        Next::End | Next::Nothing => {
+                        NextMessage::End if !left.is_zero() => continue,
+                        NextMessage::End | NextMessage::Nothing if !records.is_empty() => break,
+                        NextMessage::End | NextMessage::Nothing => {
                             return Err(io_text(format!("{what}: record {} did not come", cursor.next)));
                         }
                     }

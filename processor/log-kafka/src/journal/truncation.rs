@@ -28,12 +28,12 @@ pub(crate) struct Truncation {
 struct Shared {
     admin: Arc<Admin>,
     topic: String,
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<WantedTruncation>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Wanted {
+struct WantedTruncation {
     /// Below which offset; a later one takes an earlier one's place.
     below: BTreeMap<PartitionId, Offset>,
     closing: bool,
@@ -74,7 +74,7 @@ impl Drop for Truncation {
 }
 
 impl Shared {
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    fn wanted(&self) -> MutexGuard<'_, WantedTruncation> {
         self.wanted.lock()
     }
 
@@ -102,7 +102,7 @@ impl Shared {
     /// What is to be deleted next, once there is something; none when all is done and the log is closed.
     fn next(&self) -> Option<(BTreeMap<PartitionId, Offset>, bool)> {
         let mut wanted = self.wanted();
-        let idle = |wanted: &mut Wanted| wanted.below.is_empty() && !wanted.closing;
+        let idle = |wanted: &mut WantedTruncation| wanted.below.is_empty() && !wanted.closing;
         self.changed.wait_while(&mut wanted, idle);
         let below = std::mem::take(&mut wanted.below);
         (!below.is_empty()).then_some((below, wanted.closing))
@@ -114,7 +114,7 @@ impl Shared {
         for (partition, below) in left {
             wanted.below.entry(partition).or_insert(below);
         }
-        let open = |wanted: &mut Wanted| !wanted.closing;
+        let open = |wanted: &mut WantedTruncation| !wanted.closing;
         self.changed.wait_while_for(&mut wanted, open, pause);
         (pause * 2).min(PAUSE_MAX)
     }

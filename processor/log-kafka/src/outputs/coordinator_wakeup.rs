@@ -13,11 +13,11 @@ use everlog_log::{Error, Outage, PartitionId};
 use parking_lot::Mutex;
 use rdkafka::consumer::Consumer;
 
-use crate::client::consumer::Ends;
+use crate::client::consumer::TopicEnds;
 use crate::errors::{io, io_text};
 use crate::group_context::GroupContext;
 use crate::options::Options;
-use crate::topics::topic_io::{Ending, Outgoing, Producer};
+use crate::topics::topic_io::{Ending, OutgoingRecord, Producer};
 
 /// The topic of the coordinators' state: the leader of an id's partition is the id's coordinator.
 const STATES: &str = "__transaction_state";
@@ -30,7 +30,7 @@ const IDS_MAX: u32 = 100_000;
 
 /// One coordinator at a time is roused: whoever still waits comes again.
 #[derive(Default)]
-pub(crate) struct Rouse {
+pub(crate) struct CoordinatorWakeup {
     is_under_way: AtomicBool,
     outage: Mutex<Outage>,
 }
@@ -79,13 +79,13 @@ fn end_of_nothing(id: &str, context: &GroupContext, partition: PartitionId) -> R
     let other = other.ok_or_else(|| io_text(format!("no id has the place {place} of {partitions}")))?;
     let mut producer = Producer::open_transactional(&options, &other)?;
     let topic = options.topic("commands");
-    let nothing = Outgoing { topic: &topic, partition: Some(partition), ..Outgoing::default() };
+    let nothing = OutgoingRecord { topic: &topic, partition: Some(partition), ..OutgoingRecord::default() };
     producer.transact(&[nothing], Ending::Abort)?;
     Ok(other)
 }
 
 /// Asked by a client that there is: where no broker answers, none is made in vain.
-fn states_partitions(ends: &Ends, within: Duration) -> Result<u32, Error> {
+fn states_partitions(ends: &TopicEnds, within: Duration) -> Result<u32, Error> {
     let told = ends.asker().fetch_metadata(Some(STATES), within);
     let told = told.map_err(|error| io("where coordinators keep what they know", &error))?;
     let partitions = told.topics().first().map_or(0, |topic| topic.partitions().len());

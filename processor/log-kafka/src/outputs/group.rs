@@ -21,9 +21,9 @@ use rdkafka::config::ClientConfig;
 use crate::errors::{io_text, unknown};
 use crate::group_context::GroupContext;
 use crate::outputs::fence_table::FenceStatus;
-use crate::outputs::transaction::{Connected, Lost, Outgoing, Reached, Transactions};
+use crate::outputs::transaction::{Connected, OutputRecord, Reached, TransactionLost, Transactions};
 use crate::record_format;
-use crate::record_format::Position;
+use crate::record_format::PositionRow;
 use crate::stats::add;
 
 /// Jobs that may wait.
@@ -49,7 +49,7 @@ const OUTPUT_BYTES: usize = 64;
 /// Who hears the fence of a partition.
 type Fenced = SyncSender<Result<Fence, Error>>;
 
-enum Job {
+enum GroupJob {
     Commit(Commit, usize, CommitDone),
     Fence(PartitionId, Fenced),
     /// A fence is about to come.
@@ -60,15 +60,15 @@ enum Job {
 }
 
 /// A group, seen from outside its thread.
-pub(crate) struct Group {
-    jobs: SyncSender<Job>,
+pub(crate) struct PartitionGroup {
+    jobs: SyncSender<GroupJob>,
     waiting_bytes: Arc<AtomicUsize>,
     waiting_bytes_max: usize,
     timeout: Duration,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Group {
+impl PartitionGroup {
     pub(crate) fn open(
         number: u32,
         partitions: std::ops::Range<PartitionId>,
@@ -78,7 +78,7 @@ impl Group {
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let options = &context.options;
         let (waiting_bytes_max, timeout) = (options.waiting_bytes_max, options.call_timeout() * 4);
-        let worker = Worker {
+        let worker = GroupWorker {
             id: options.transactional_id(number),
             config: options.transactional_producer(number),
             pause: Duration::from_millis(options.commit_pause_ms),
@@ -88,14 +88,14 @@ impl Group {
             connected: None,
             drawn: Vec::new(),
             ended: None,
-            seen: ending::Seen::default(),
+            seen: ending::EndsSeen::default(),
             waiting_bytes: Arc::clone(&waiting_bytes),
             backlog: VecDeque::new(),
         };
         let thread = std::thread::Builder::new().name(format!("outputs-{number}"));
         let thread = thread.spawn(move || worker.serve(&received));
         let thread = Some(thread.map_err(|error| io_text(format!("a thread: {error}")))?);
-        Ok(Group { jobs, waiting_bytes, waiting_bytes_max, timeout, thread })
+        Ok(PartitionGroup { jobs, waiting_bytes, waiting_bytes_max, timeout, thread })
     }
 
     /// Queues a commit; never blocks.
@@ -104,7 +104,7 @@ impl Group {
         let waiting_bytes = self.waiting_bytes.fetch_add(size_bytes, Ordering::AcqRel);
         // A commit larger than the bound goes when nothing else waits.
         let full = waiting_bytes > 0 && waiting_bytes + size_bytes > self.waiting_bytes_max;
-        let job = Job::Commit(commit, size_bytes, done);
+        let job = GroupJob::Commit(commit, size_bytes, done);
         let refused = if full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
         let (job, error) = match refused {
             Ok(()) => return,
@@ -112,14 +112,14 @@ impl Group {
             Err(TrySendError::Disconnected(job)) => (job, Error::Closed),
         };
         self.waiting_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
-        if let Job::Commit(_, _, done) = job {
+        if let GroupJob::Commit(_, _, done) = job {
             answer(done, Err(error));
         }
     }
 
     pub(crate) fn fence(&self, partition: PartitionId) -> Result<Fence, Error> {
         let (answer, answered) = sync_channel(1);
-        self.jobs.send(Job::Fence(partition, answer)).map_err(|_| Error::Closed)?;
+        self.jobs.send(GroupJob::Fence(partition, answer)).map_err(|_| Error::Closed)?;
         match answered.recv_timeout(self.timeout) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => Err(io_text("taking a partition over took too long")),
@@ -128,24 +128,24 @@ impl Group {
     }
 }
 
-impl Group {
+impl PartitionGroup {
     /// A fence is about to come: what can be done before is done.
     pub(crate) fn expect(&self) {
         // A thread that has ended fences nothing.
-        let _ = self.jobs.send(Job::Expect);
+        let _ = self.jobs.send(GroupJob::Expect);
     }
 
     /// The partitions are given up: no producer is kept for them.
     pub(crate) fn rest(&self) {
         // A thread that has ended keeps nothing either.
-        let _ = self.jobs.send(Job::Rest);
+        let _ = self.jobs.send(GroupJob::Rest);
     }
 }
 
-impl Drop for Group {
+impl Drop for PartitionGroup {
     fn drop(&mut self) {
         // Commits that wait go first.
-        let _ = self.jobs.send(Job::Close);
+        let _ = self.jobs.send(GroupJob::Close);
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was reported by its own hook; there is nobody left to tell.
             let _ = thread.join();
@@ -153,7 +153,7 @@ impl Drop for Group {
     }
 }
 
-struct Worker {
+struct GroupWorker {
     /// The transactional id.
     id: String,
     config: ClientConfig,
@@ -167,13 +167,13 @@ struct Worker {
     drawn: Vec<u64>,
     /// When the last transaction ended.
     ended: Option<Instant>,
-    seen: ending::Seen,
+    seen: ending::EndsSeen,
     waiting_bytes: Arc<AtomicUsize>,
-    backlog: VecDeque<Job>,
+    backlog: VecDeque<GroupJob>,
 }
 
-impl Worker {
-    fn serve(mut self, jobs: &Receiver<Job>) {
+impl GroupWorker {
+    fn serve(mut self, jobs: &Receiver<GroupJob>) {
         loop {
             let job = match self.backlog.pop_front() {
                 Some(job) => job,
@@ -187,22 +187,22 @@ impl Worker {
                 },
             };
             match job {
-                Job::Commit(commit, size_bytes, done) => {
+                GroupJob::Commit(commit, size_bytes, done) => {
                     self.rest();
                     let commits = self.gather(jobs, (commit, size_bytes, done));
                     self.commit(commits);
                     self.look_for_ends(LOOK_FOR_ENDS_MEANWHILE_EVERY);
                 }
-                Job::Fence(partition, answer) => {
+                GroupJob::Fence(partition, answer) => {
                     let wanted = self.gather_fences(jobs, (partition, answer));
                     self.fence(wanted);
                 }
-                Job::Expect => self.connect(),
-                Job::Rest => {
+                GroupJob::Expect => self.connect(),
+                GroupJob::Rest => {
                     self.seen.leave(self.partitions.clone());
-                    self.give_up(Lost::Unknown("the partitions were given up".into()));
+                    self.give_up(TransactionLost::Unknown("the partitions were given up".into()));
                 }
-                Job::Close => return,
+                GroupJob::Close => return,
             }
         }
     }
@@ -226,7 +226,7 @@ impl Worker {
     /// Commits that wait, or come in a moment, go along, up to the next job of another kind.
     fn gather(
         &mut self,
-        jobs: &Receiver<Job>,
+        jobs: &Receiver<GroupJob>,
         first: (Commit, usize, CommitDone),
     ) -> Vec<(Commit, CommitDone)> {
         let mut bytes = first.1;
@@ -237,11 +237,11 @@ impl Worker {
             let left = left.saturating_duration_since(Instant::now());
             let Some(job) = self.backlog.pop_front().or_else(|| jobs.recv_timeout(left).ok()) else { break };
             match job {
-                Job::Commit(commit, size_bytes, done) => {
+                GroupJob::Commit(commit, size_bytes, done) => {
                     bytes += size_bytes;
                     commits.push((commit, done));
                 }
-                other @ (Job::Fence(..) | Job::Expect | Job::Rest | Job::Close) => {
+                other @ (GroupJob::Fence(..) | GroupJob::Expect | GroupJob::Rest | GroupJob::Close) => {
                     self.backlog.push_front(other);
                     break;
                 }
@@ -259,7 +259,7 @@ impl Worker {
             let before = before.map(|(other, number, ..)| (other.applied, *number));
             match self.admit(&commit, before) {
                 Ok(number) => {
-                    let position = Position {
+                    let position = PositionRow {
                         applied: commit.applied,
                         incarnation: self.context.incarnation,
                         fence: commit.fence,
@@ -277,7 +277,7 @@ impl Worker {
             return;
         }
         if self.is_spent() {
-            self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
+            self.give_up(TransactionLost::Unknown("an end of a transaction may come late".into()));
         }
         let Some(transactions) = &self.transactions else {
             for (.., done) in admitted {
@@ -337,16 +337,16 @@ impl Worker {
         }
     }
 
-    fn uncommitted(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, lost: Lost) {
+    fn uncommitted(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, lost: TransactionLost) {
         let lost = self.give_up(lost);
         for (commit, _, _, done) in admitted {
             let partition = commit.partition;
             let error = match &lost {
-                Lost::Fenced(_) => {
+                TransactionLost::Fenced(_) => {
                     add(&self.context.counters.fenced, 1);
                     Error::Fenced { partition, given: commit.fence, current: self.current_fence(partition) }
                 }
-                Lost::Unknown(detail) => {
+                TransactionLost::Unknown(detail) => {
                     add(&self.context.counters.unknown, 1);
                     unknown(format!("partition {partition}: {detail}"))
                 }
@@ -369,16 +369,16 @@ impl Worker {
     /// Whether a newer producer belongs to a successor: one shows itself by fence rows, in a moment. Where none come, it is
     /// this worker's own: when a connection breaks the client asks for an epoch again by itself, and the first request
     /// may be answered late.
-    fn judge(&self, lost: Lost) -> Lost {
-        let Lost::Fenced(detail) = lost else { return lost };
+    fn judge(&self, lost: TransactionLost) -> TransactionLost {
+        let TransactionLost::Fenced(detail) = lost else { return lost };
         let deadline = Instant::now() + SUCCESSOR_WITHIN;
         while Instant::now() < deadline {
             if self.partitions.clone().any(|partition| self.has_successor(partition)) {
-                return Lost::Fenced(detail);
+                return TransactionLost::Fenced(detail);
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Lost::Unknown(format!("{detail}; nobody has taken over"))
+        TransactionLost::Unknown(format!("{detail}; nobody has taken over"))
     }
 
     /// A successor draws its numbers behind the first of this producer.
@@ -394,14 +394,14 @@ impl Worker {
     }
 
     /// Drops the producer: whoever commits here must take its partition over again. Gives what it was lost by indeed.
-    fn give_up(&mut self, lost: Lost) -> Lost {
+    fn give_up(&mut self, lost: TransactionLost) -> TransactionLost {
         let lost = self.judge(lost);
         for partition in self.partitions.clone() {
             let mut owned = self.context.table.of(partition);
             owned.position = None;
             owned.standing = match (owned.standing, &lost) {
-                (FenceStatus::Good, Lost::Fenced(_)) => FenceStatus::Fenced,
-                (FenceStatus::Good, Lost::Unknown(_)) => FenceStatus::Doubtful,
+                (FenceStatus::Good, TransactionLost::Fenced(_)) => FenceStatus::Fenced,
+                (FenceStatus::Good, TransactionLost::Unknown(_)) => FenceStatus::Doubtful,
                 (other, _) => other,
             };
         }
@@ -416,11 +416,11 @@ fn outgoing<'a>(
     number: u64,
     position: &'a [u8],
     key: &'a [u8],
-) -> impl Iterator<Item = Outgoing<'a>> {
+) -> impl Iterator<Item = OutputRecord<'a>> {
     let partition = commit.partition;
     let header =
         move |place: usize| record_format::header(commit.fence, number, commit.applied, place as u32);
-    let outputs = commit.outputs.iter().enumerate().map(move |(place, output)| Outgoing {
+    let outputs = commit.outputs.iter().enumerate().map(move |(place, output)| OutputRecord {
         topic: output.topic,
         partition,
         key: &output.key,
@@ -430,7 +430,7 @@ fn outgoing<'a>(
     });
     let place = commit.outputs.len();
     let (value, header) = (Some(position), header(place));
-    let position = Outgoing { topic: Topic::Changelog, partition, key, value, header, headers: &[] };
+    let position = OutputRecord { topic: Topic::Changelog, partition, key, value, header, headers: &[] };
     outputs.chain(std::iter::once(position))
 }
 

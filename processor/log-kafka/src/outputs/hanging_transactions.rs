@@ -12,7 +12,7 @@ use everlog_log::{Error, Offset, PartitionId, PerTopic, Topic};
 use rdkafka::Message;
 use rdkafka::message::BorrowedMessage;
 
-use crate::client::consumer::{Ends, consumer, scan};
+use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::librdkafka;
 use crate::options::{Isolation, Options};
 use crate::record_format;
@@ -50,7 +50,7 @@ impl Part {
 /// Looks for what hangs; no transaction of the partition's transactional id may be under way.
 pub(crate) fn find(
     options: &Options,
-    ends: &Ends,
+    ends: &TopicEnds,
     names: &PerTopic<String>,
     partition: PartitionId,
 ) -> Result<Option<Hanging>, Error> {

@@ -40,7 +40,7 @@ const RESTS_FOR: Duration = Duration::from_secs(2);
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 /// A record of a transaction.
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutputRecord<'a> {
     /// Its topic.
     pub(crate) topic: Topic,
     pub(crate) partition: PartitionId,
@@ -53,7 +53,7 @@ pub(crate) struct Outgoing<'a> {
 
 /// A transaction without a good end: the producer must be dropped.
 #[derive(Clone, Debug)]
-pub(crate) enum Lost {
+pub(crate) enum TransactionLost {
     /// A newer producer has the transactional id.
     Fenced(String),
     /// Committed or not, nobody here can say.
@@ -65,28 +65,28 @@ pub(crate) type Reached = BTreeMap<(Topic, PartitionId), Offset>;
 
 /// What was heard of the records of the transaction under way.
 #[derive(Default)]
-struct Heard {
+struct DeliveryReports {
     delivered: usize,
     failed: Option<KafkaError>,
     reached: Reached,
 }
 
 pub(crate) struct Transactions {
-    producer: BaseProducer<Deliveries>,
-    heard: Arc<Mutex<Heard>>,
+    producer: BaseProducer<OutputDeliveries>,
+    heard: Arc<Mutex<DeliveryReports>>,
     topics: Arc<PerTopic<String>>,
     timeout: Duration,
-    rouse: Rouse,
+    rouse: WakeUp,
     is_spent: Cell<bool>,
 }
 
 /// Sees to a coordinator that may rest, see `coordinator_wakeup.rs`; never waits.
-pub(crate) type Rouse = Box<dyn Fn() + Send>;
+pub(crate) type WakeUp = Box<dyn Fn() + Send>;
 
 /// A producer that has reached the brokers, and has taken nothing from anybody.
 pub(crate) struct Connected {
-    producer: BaseProducer<Deliveries>,
-    heard: Arc<Mutex<Heard>>,
+    producer: BaseProducer<OutputDeliveries>,
+    heard: Arc<Mutex<DeliveryReports>>,
 }
 
 impl Connected {
@@ -97,11 +97,12 @@ impl Connected {
         timeout: Duration,
         counters: &Counters,
     ) -> Result<Self, Error> {
-        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let heard: Arc<Mutex<DeliveryReports>> = Arc::default();
         let meter = Meter::new(&counters.traffic);
-        let context = Deliveries { heard: Arc::clone(&heard), client_log: ClientLog::new("outputs"), meter };
+        let context =
+            OutputDeliveries { heard: Arc::clone(&heard), client_log: ClientLog::new("outputs"), meter };
         let made = config.create_with_context(context);
-        let producer: BaseProducer<Deliveries> =
+        let producer: BaseProducer<OutputDeliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
         // Without a connection `init_transactions` looks again only after 500 ms.
         let topic = Some(topics[Topic::Changelog].as_str());
@@ -121,7 +122,7 @@ impl Connected {
         self,
         topics: Arc<PerTopic<String>>,
         timeout: Duration,
-        rouse: Rouse,
+        rouse: WakeUp,
     ) -> Result<Transactions, Error> {
         let Self { producer, heard } = self;
         let began = Instant::now();
@@ -168,13 +169,13 @@ impl Transactions {
     /// Runs one transaction to its end.
     pub(crate) fn run<'a>(
         &self,
-        records: impl Iterator<Item = Outgoing<'a>>,
+        records: impl Iterator<Item = OutputRecord<'a>>,
         counters: &Counters,
-    ) -> Result<Reached, Lost> {
+    ) -> Result<Reached, TransactionLost> {
         self.attempt(records, counters).map_err(|lost| match (lost, self.producer.client().fatal_error()) {
             // What is heard first of a fence may be that its records were thrown away.
-            (Lost::Unknown(detail), Some((code, reason))) if is_fence(code) => {
-                Lost::Fenced(format!("{detail}: {reason}"))
+            (TransactionLost::Unknown(detail), Some((code, reason))) if is_fence(code) => {
+                TransactionLost::Fenced(format!("{detail}: {reason}"))
             }
             (lost, _) => lost,
         })
@@ -182,9 +183,9 @@ impl Transactions {
 
     fn attempt<'a>(
         &self,
-        records: impl Iterator<Item = Outgoing<'a>>,
+        records: impl Iterator<Item = OutputRecord<'a>>,
         counters: &Counters,
-    ) -> Result<Reached, Lost> {
+    ) -> Result<Reached, TransactionLost> {
         let begun = Instant::now();
         let (sent, deadline) = self.write(records, begun)?;
         let drained = Instant::now();
@@ -201,7 +202,10 @@ impl Transactions {
     }
 
     /// Runs one transaction that is aborted.
-    pub(crate) fn undo<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<(), Lost> {
+    pub(crate) fn undo<'a>(
+        &self,
+        records: impl Iterator<Item = OutputRecord<'a>>,
+    ) -> Result<(), TransactionLost> {
         let (_, deadline) = self.write(records, Instant::now())?;
         let drained = Instant::now();
         let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
@@ -213,11 +217,11 @@ impl Transactions {
     /// Begins a transaction and writes all of it; gives how many records that were, and when it must be over.
     fn write<'a>(
         &self,
-        records: impl Iterator<Item = Outgoing<'a>>,
+        records: impl Iterator<Item = OutputRecord<'a>>,
         begun: Instant,
-    ) -> Result<(usize, Instant), Lost> {
+    ) -> Result<(usize, Instant), TransactionLost> {
         let deadline = begun + self.timeout;
-        *self.heard.lock() = Heard::default();
+        *self.heard.lock() = DeliveryReports::default();
         self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
         let mut sent = 0;
         for record in records {
@@ -231,7 +235,7 @@ impl Transactions {
         Ok((sent, deadline))
     }
 
-    fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
+    fn send(&self, record: &OutputRecord<'_>) -> Result<(), TransactionLost> {
         let opaque = record.topic.number() << 32 | record.partition as usize;
         let header = Header { key: HEADER, value: Some(&record.header[..]) };
         let mut headers = OwnedHeaders::new_with_capacity(1 + record.headers.len()).insert(header);
@@ -248,7 +252,7 @@ impl Transactions {
     }
 
     /// Waits until every record is delivered, and until the client has taken the last one off its count too.
-    fn drain(&self, sent: usize, deadline: Instant) -> Result<(), Lost> {
+    fn drain(&self, sent: usize, deadline: Instant) -> Result<(), TransactionLost> {
         let mut roused = Instant::now();
         loop {
             self.producer.poll(Duration::ZERO);
@@ -268,19 +272,21 @@ impl Transactions {
                 roused = Instant::now();
             }
             if Instant::now() > deadline {
-                return Err(Lost::Unknown(format!("{delivered} of {sent} records were delivered in time")));
+                return Err(TransactionLost::Unknown(format!(
+                    "{delivered} of {sent} records were delivered in time"
+                )));
             }
             std::thread::sleep(REST);
         }
     }
 }
 
-fn lost(step: &str, error: &KafkaError) -> Lost {
+fn lost(step: &str, error: &KafkaError) -> TransactionLost {
     let detail = format!("{step} of a transaction: {error}");
     if error.rdkafka_error_code().is_some_and(is_fence) {
-        Lost::Fenced(detail)
+        TransactionLost::Fenced(detail)
     } else {
-        Lost::Unknown(detail)
+        TransactionLost::Unknown(detail)
     }
 }
 
@@ -291,20 +297,20 @@ fn is_retriable(error: &KafkaError) -> bool {
     }
 }
 
-struct Deliveries {
-    heard: Arc<Mutex<Heard>>,
+struct OutputDeliveries {
+    heard: Arc<Mutex<DeliveryReports>>,
     client_log: ClientLog,
     meter: Meter,
 }
 
 logs_as_client!(
-    Deliveries,
+    OutputDeliveries,
     fn stats(&self, statistics: Statistics) {
         self.meter.count(&statistics);
     }
 );
 
-impl ProducerContext for Deliveries {
+impl ProducerContext for OutputDeliveries {
     /// Topic number and partition.
     type DeliveryOpaque = usize;
 

@@ -8,12 +8,12 @@ use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
-use crate::client::consumer::{Ends, Leaders, consumer, scan};
+use crate::client::consumer::{Leaders, TopicEnds, consumer, scan};
 use crate::client::log_lines::ClientLog;
 use crate::errors::corrupt;
 use crate::options::{Isolation, Options};
 use crate::record_format;
-use crate::record_format::Position;
+use crate::record_format::PositionRow;
 
 /// Offsets that are first searched for the last position: a commit ends with it; behind it are a marker and a fence or two.
 const LOOK_BACK: Offset = 16;
@@ -24,7 +24,7 @@ const IDLE_MAX: usize = 4;
 /// The last rows of the log itself in a changelog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Last {
-    pub(crate) position: Option<Position>,
+    pub(crate) position: Option<PositionRow>,
     pub(crate) fence: Option<Fence>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) type VisitAt<'a> = &'a mut dyn FnMut(Offset, &[u8], Option<&[u8]>) ->
 
 pub(crate) struct Committed {
     options: Options,
-    ends: Arc<Ends>,
+    ends: Arc<TopicEnds>,
     /// Kept for the next call: making one and closing one takes 100 ms.
     idle: Mutex<Vec<Client>>,
 }
@@ -44,7 +44,7 @@ struct Client {
 }
 
 impl Committed {
-    pub(crate) fn new(options: &Options, ends: Arc<Ends>) -> Self {
+    pub(crate) fn new(options: &Options, ends: Arc<TopicEnds>) -> Self {
         Committed { options: options.clone(), ends, idle: Mutex::default() }
     }
 
@@ -61,7 +61,7 @@ impl Committed {
             self.scan(&topic, partition, from..range.end, &mut |_, message| {
                 let (key, value) = (message.key().unwrap_or_default(), message.payload());
                 if key == position_key {
-                    last.position = value.and_then(Position::decode);
+                    last.position = value.and_then(PositionRow::decode);
                 } else if let (true, Some(number)) = (key == fence_key, value.and_then(|v| v.first_chunk())) {
                     last.fence = Some(Fence(u64::from_be_bytes(*number)));
                 }
@@ -97,7 +97,7 @@ impl Committed {
                 stopped = !visit(offset, key, value);
                 next = if stopped { offset + 1 } else { next };
             } else if key == position_key {
-                let row = value.and_then(Position::decode);
+                let row = value.and_then(PositionRow::decode);
                 let row = row.ok_or_else(|| {
                     corrupt(topic, partition as i32, format!("offset {offset} is no position row"))
                 })?;

@@ -26,7 +26,7 @@ const KEPT_BYTES_MAX: usize = 64 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// A question.
-pub(crate) struct Job {
+pub(crate) struct RestoreRequest {
     pub(crate) topic: Topic,
     pub(crate) partition: PartitionId,
     pub(crate) from: Offset,
@@ -36,7 +36,7 @@ pub(crate) struct Job {
 
 /// The thread, seen from outside.
 pub(crate) struct RestoreStream {
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<SyncSender<RestoreRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,14 +44,14 @@ impl RestoreStream {
     pub(crate) fn open(context: Arc<GroupContext>) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("slices".into());
-        let mut shelf = Shelf { context, kept: HashMap::new() };
+        let mut shelf = ChunkCache { context, kept: HashMap::new() };
         let thread = thread.spawn(move || shelf.serve(&received));
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
         Ok(RestoreStream { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Queues a question; never blocks.
-    pub(crate) fn ask(&self, job: Job) {
+    pub(crate) fn ask(&self, job: RestoreRequest) {
         let Some(jobs) = &self.jobs else { return answer(job.done, Err(Error::Closed)) };
         match jobs.try_send(job) {
             Ok(()) => {}
@@ -74,18 +74,19 @@ impl Drop for RestoreStream {
 }
 
 /// A slice, where it begins, and its bytes.
-type Kept = (Offset, RestoreChunk, usize);
+type KeptChunk = (Offset, RestoreChunk, usize);
 
 /// What was read and not asked for yet, in order.
-struct Shelf {
+struct ChunkCache {
     context: Arc<GroupContext>,
-    kept: HashMap<(Topic, PartitionId), VecDeque<Kept>>,
+    kept: HashMap<(Topic, PartitionId), VecDeque<KeptChunk>>,
 }
 
-impl Shelf {
-    fn serve(&mut self, jobs: &Receiver<Job>) {
+impl ChunkCache {
+    fn serve(&mut self, jobs: &Receiver<RestoreRequest>) {
         loop {
-            let Job { topic, partition, from, bytes_max, done } = match jobs.recv_timeout(KEPT_FOR) {
+            let RestoreRequest { topic, partition, from, bytes_max, done } = match jobs.recv_timeout(KEPT_FOR)
+            {
                 Ok(job) => job,
                 Err(RecvTimeoutError::Timeout) => {
                     self.kept = HashMap::new();
@@ -136,8 +137,8 @@ impl Shelf {
         from: Offset,
         bytes_max: usize,
         read_bytes: usize,
-    ) -> Result<VecDeque<Kept>, Error> {
-        let mut slices: VecDeque<Kept> = VecDeque::new();
+    ) -> Result<VecDeque<KeptChunk>, Error> {
+        let mut slices: VecDeque<KeptChunk> = VecDeque::new();
         let (mut rows, mut start, mut bytes, mut all) = (Vec::new(), from, 0, 0);
         let restored = self.context.visit(topic, partition, from, &mut |offset, key, value| {
             let size_bytes = key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;

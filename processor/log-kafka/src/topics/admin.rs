@@ -18,7 +18,7 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{answered, io, io_text, refused};
 use crate::options::Options;
-use crate::topics::definition::{Existing, Wanted};
+use crate::topics::definition::{ExistingTopic, TopicDefinition};
 
 pub(crate) struct Admin {
     client: AdminClient<ClientLog>,
@@ -36,7 +36,10 @@ impl Admin {
     }
 
     /// The topics there are whose names begin with the prefix, with their settings.
-    pub(crate) fn topics(&self, wanted: &[Wanted]) -> Result<BTreeMap<String, Existing>, Error> {
+    pub(crate) fn topics(
+        &self,
+        wanted: &[TopicDefinition],
+    ) -> Result<BTreeMap<String, ExistingTopic>, Error> {
         let metadata = self.client.inner().fetch_metadata(None, self.timeout);
         let metadata = metadata.map_err(|error| {
             io_text(format!("no broker of bootstrap.servers = {} answers: {error}", self.servers))
@@ -46,7 +49,7 @@ impl Admin {
             let replicas = topic.partitions().iter().map(|partition| partition.replicas().len());
             topics.insert(
                 topic.name().to_owned(),
-                Existing {
+                ExistingTopic {
                     partitions: topic.partitions().len() as u32,
                     replication: replicas.min().unwrap_or(0) as u16,
                     settings: BTreeMap::new(),
@@ -81,7 +84,7 @@ impl Admin {
     }
 
     /// Makes topics; those that somebody else makes at the same time are taken as they are.
-    pub(crate) fn create(&self, wanted: &[&Wanted]) -> Result<(), Error> {
+    pub(crate) fn create(&self, wanted: &[&TopicDefinition]) -> Result<(), Error> {
         if wanted.is_empty() {
             return Ok(());
         }
@@ -111,7 +114,7 @@ impl Admin {
     }
 
     /// Why topics cannot have so many replicas.
-    fn too_few_brokers(&self, wanted: &[&Wanted]) -> Error {
+    fn too_few_brokers(&self, wanted: &[&TopicDefinition]) -> Error {
         let replication = wanted.iter().map(|topic| topic.replication).max().unwrap_or(0);
         match self.client.inner().fetch_metadata(None, self.timeout) {
             Ok(metadata) => refused(too_few(metadata.brokers().len(), replication)),

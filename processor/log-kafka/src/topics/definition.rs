@@ -28,7 +28,7 @@ enum Use {
 
 /// A topic as it must be.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TopicDefinition {
     /// With the prefix.
     pub name: String,
     /// Fixed when it is made; of `commands` only the wish.
@@ -41,7 +41,7 @@ pub struct Wanted {
 
 /// A topic as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Existing {
+pub struct ExistingTopic {
     /// Count of partitions.
     pub partitions: u32,
     /// Replicas of the partition that has the fewest.
@@ -77,13 +77,13 @@ impl std::fmt::Display for Difference {
 }
 
 /// The topics of a log with so many partitions.
-pub fn wanted(options: &Options, partitions: u32) -> Vec<Wanted> {
+pub fn wanted(options: &Options, partitions: u32) -> Vec<TopicDefinition> {
     let topics = std::iter::once(("journal", Use::Journal))
         .chain(Topic::compacted().map(|topic| (topic.name(), Use::Rows)))
         .chain([("control", Use::Rows)])
         .chain(Topic::append_only().map(|topic| (topic.name(), Use::Stream)))
         .chain([("commands", Use::Commands)]);
-    let topic = |(name, purpose)| Wanted {
+    let topic = |(name, purpose)| TopicDefinition {
         name: options.topic(name),
         partitions: if name == "control" { 1 } else { partitions },
         replication: options.replication,
@@ -94,7 +94,7 @@ pub fn wanted(options: &Options, partitions: u32) -> Vec<Wanted> {
 }
 
 /// How long the topics of rows tell at least that one was deleted, in ms; none: for ever.
-pub(crate) fn tombstones_ms(existing: &BTreeMap<String, Existing>, options: &Options) -> Option<i64> {
+pub(crate) fn tombstones_ms(existing: &BTreeMap<String, ExistingTopic>, options: &Options) -> Option<i64> {
     let topics = Topic::compacted().map(|topic| existing.get(&options.topic(topic.name())));
     let kept = topics.flatten().filter_map(|topic| topic.settings.get("delete.retention.ms"));
     let kept_ms = kept.filter_map(|text| text.parse().ok()).filter(|kept_ms: &i64| *kept_ms >= 0);
@@ -102,7 +102,7 @@ pub(crate) fn tombstones_ms(existing: &BTreeMap<String, Existing>, options: &Opt
 }
 
 /// What differs; nothing is asked of anybody.
-pub fn plan(existing: &BTreeMap<String, Existing>, wanted: &[Wanted]) -> Vec<Difference> {
+pub fn plan(existing: &BTreeMap<String, ExistingTopic>, wanted: &[TopicDefinition]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for topic in wanted {
         match existing.get(&topic.name) {
@@ -121,7 +121,7 @@ pub fn plan(existing: &BTreeMap<String, Existing>, wanted: &[Wanted]) -> Vec<Dif
     differences
 }
 
-impl Wanted {
+impl TopicDefinition {
     /// How it is made.
     pub(crate) fn settings(&self) -> Vec<(&'static str, &'static str)> {
         let rules = self.rules();
@@ -134,22 +134,22 @@ impl Wanted {
         if self.replication >= 3 { 2 } else { 1 }
     }
 
-    fn rules(&self) -> Vec<Rule> {
+    fn rules(&self) -> Vec<SettingRule> {
         let mut rules = self.rules_of_use();
-        let largest = Rule::at_least(
+        let largest = SettingRule::at_least(
             "max.message.bytes",
             self.message_bytes_max as i64,
             "large records would be refused by the broker, and their partition stop",
         );
         rules.extend([
             // What others may send is for them to know who let them.
-            if self.purpose == Use::Commands { Rule { fits: Fits::Any, ..largest } } else { largest },
-            Rule::exactly(
+            if self.purpose == Use::Commands { SettingRule { fits: Fits::Any, ..largest } } else { largest },
+            SettingRule::exactly(
                 "unclean.leader.election.enable",
                 "false",
                 "a broker that lags may become the leader, and acknowledged records be lost",
             ),
-            Rule::at_least(
+            SettingRule::at_least(
                 "min.insync.replicas",
                 self.min_insync().into(),
                 "an acknowledged record may be on one disk only, and be lost with it",
@@ -158,9 +158,9 @@ impl Wanted {
         rules
     }
 
-    fn rules_of_use(&self) -> Vec<Rule> {
-        let forever = |setting, meaning| Rule::exactly(setting, "-1", meaning);
-        let deletes = |meaning| Rule::exactly("cleanup.policy", "delete", meaning);
+    fn rules_of_use(&self) -> Vec<SettingRule> {
+        let forever = |setting, meaning| SettingRule::exactly(setting, "-1", meaning);
+        let deletes = |meaning| SettingRule::exactly("cleanup.policy", "delete", meaning);
         match self.purpose {
             Use::Journal => vec![
                 deletes(
@@ -168,28 +168,28 @@ impl Wanted {
                 ),
                 forever("retention.ms", "records are deleted by time, applied or not"),
                 forever("retention.bytes", "records are deleted by size, applied or not"),
-                Rule::exactly(
+                SettingRule::exactly(
                     "message.timestamp.type",
                     "LogAppendTime",
                     "time would be that of whoever appends, and run backwards",
                 ),
             ],
             Use::Rows => vec![
-                Rule::exactly(
+                SettingRule::exactly(
                     "cleanup.policy",
                     "compact",
                     "rows are deleted by time, or old ones are kept for ever",
                 ),
-                Rule {
+                SettingRule {
                     made_with: Some(DELETE_RETENTION_MS.to_string()),
                     refuses: false,
-                    ..Rule::at_least(
+                    ..SettingRule::at_least(
                         "delete.retention.ms",
                         DELETE_RETENTION_MIN_MS,
                         "a node that was away for half as long must restore everything",
                     )
                 },
-                Rule {
+                SettingRule {
                     setting: "segment.bytes",
                     made_with: Some(COMPACTED_SEGMENT_BYTES.to_string()),
                     fits: Fits::Any,
@@ -200,8 +200,11 @@ impl Wanted {
             Use::Stream => vec![deletes("only the last record of each workflow would be kept")],
             Use::Commands => vec![
                 deletes("only the last command to each workflow would be kept"),
-                Rule { refuses: false, ..forever("retention.ms", "commands that wait too long are deleted") },
-                Rule {
+                SettingRule {
+                    refuses: false,
+                    ..forever("retention.ms", "commands that wait too long are deleted")
+                },
+                SettingRule {
                     refuses: false,
                     ..forever("retention.bytes", "commands that wait are deleted by size")
                 },
@@ -209,7 +212,7 @@ impl Wanted {
         }
     }
 
-    fn compare(&self, found: &Existing, differences: &mut Vec<Difference>) {
+    fn compare(&self, found: &ExistingTopic, differences: &mut Vec<Difference>) {
         let mut differ = |setting: &str, found: String, wanted: String, meaning, fix: String, refuses| {
             let (topic, setting) = (self.name.clone(), setting.to_owned());
             differences.push(Difference { topic, setting, found, wanted, meaning, fix, refuses });
@@ -261,7 +264,7 @@ enum Fits {
 }
 
 /// What a setting must be.
-struct Rule {
+struct SettingRule {
     setting: &'static str,
     /// None: the broker's default.
     made_with: Option<String>,
@@ -270,15 +273,15 @@ struct Rule {
     refuses: bool,
 }
 
-impl Rule {
+impl SettingRule {
     fn exactly(setting: &'static str, value: &'static str, meaning: &'static str) -> Self {
         let (made_with, fits) = (Some(value.to_owned()), Fits::Exactly(value));
-        Rule { setting, made_with, fits, meaning, refuses: true }
+        SettingRule { setting, made_with, fits, meaning, refuses: true }
     }
 
     fn at_least(setting: &'static str, value: i64, meaning: &'static str) -> Self {
         let (made_with, fits) = (Some(value.to_string()), Fits::AtLeast(value));
-        Rule { setting, made_with, fits, meaning, refuses: true }
+        SettingRule { setting, made_with, fits, meaning, refuses: true }
     }
 
     /// None: it is as it must be; else what it must be.
@@ -310,12 +313,12 @@ mod tests {
     }
 
     /// As `create` makes them.
-    fn made(options: &Options) -> BTreeMap<String, Existing> {
+    fn made(options: &Options) -> BTreeMap<String, ExistingTopic> {
         let topics = wanted(options, options.partitions).into_iter().map(|topic| {
             let settings = topic.settings().into_iter();
             let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
             let existing =
-                Existing { partitions: topic.partitions, replication: topic.replication, settings };
+                ExistingTopic { partitions: topic.partitions, replication: topic.replication, settings };
             (topic.name, existing)
         });
         topics.collect()
@@ -323,7 +326,7 @@ mod tests {
 
     fn differences(
         options: &Options,
-        change: impl FnOnce(&mut BTreeMap<String, Existing>),
+        change: impl FnOnce(&mut BTreeMap<String, ExistingTopic>),
     ) -> Vec<Difference> {
         let mut topics = made(options);
         change(&mut topics);

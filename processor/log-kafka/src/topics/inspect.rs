@@ -8,13 +8,13 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Message, Timestamp};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
-use crate::client::consumer::{Ends, consumer, scan};
+use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::librdkafka;
 use crate::client::log_lines::ClientLog;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::{io, missing, refused};
 use crate::options::{Isolation, Options};
-use crate::record_format::Position;
+use crate::record_format::PositionRow;
 use crate::topics::Difference;
 use crate::topics::admin::Admin;
 use crate::{record_format, topic_id, topics};
@@ -24,33 +24,33 @@ const LOOK_BACK: Offset = 4_096;
 
 /// What there is.
 #[derive(Clone, Debug)]
-pub struct Examined {
+pub struct Inspection {
     /// What differs from how the topics must be.
     pub differences: Vec<Difference>,
     /// The journals, as far as the topics are there.
-    pub journals: Vec<Journal>,
+    pub journals: Vec<JournalReport>,
     /// Transactions that are open.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenTransaction>,
     /// The public commands.
-    pub commands: Vec<Commands>,
+    pub commands: Vec<CommandsReport>,
 }
 
 /// A journal, and how far it is applied.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
+pub struct JournalReport {
     /// The partition.
     pub partition: PartitionId,
     /// The first offset that is there, and the next to be written.
     pub bounds: Range<Offset>,
     /// The last position that was committed, if there is one.
-    pub position: Option<Applied>,
+    pub position: Option<AppliedPosition>,
     /// When the last record was appended, by the brokers' clock, in ms since 1970-01-01 UTC.
     pub last_ms: Option<i64>,
 }
 
 /// A position.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Applied {
+pub struct AppliedPosition {
     /// The next offset of the journal.
     pub next: Offset,
     /// It was committed to these topics, and not to former ones of the same names.
@@ -63,7 +63,7 @@ pub struct Applied {
 
 /// A partition in which a transaction is open: who reads committed records stops there.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct OpenTransaction {
     /// The topic.
     pub topic: String,
     /// The partition.
@@ -78,7 +78,7 @@ pub struct Open {
 
 /// A partition of the public commands.
 #[derive(Clone, Debug)]
-pub struct Commands {
+pub struct CommandsReport {
     /// The partition.
     pub partition: PartitionId,
     /// The first offset that is there, and the end of what is committed.
@@ -91,7 +91,7 @@ pub struct Commands {
 ///
 /// # Errors
 /// `Io`: no broker answers, or it does not let us look; `Refused`: the settings are wrong.
-pub fn examine(options: &Options) -> Result<Examined, Error> {
+pub fn inspect(options: &Options) -> Result<Inspection, Error> {
     let differences = topics::check(options)?;
     let is_missing = |name: &str| {
         let name = options.topic(name);
@@ -110,26 +110,26 @@ pub fn examine(options: &Options) -> Result<Examined, Error> {
     if !is_missing("commands") {
         commands = examiner.commands()?;
     }
-    Ok(Examined { differences, journals, open, commands })
+    Ok(Inspection { differences, journals, open, commands })
 }
 
 struct Examiner<'a> {
     options: &'a Options,
     admin: Admin,
-    ends: Arc<Ends>,
+    ends: Arc<TopicEnds>,
     uncommitted: BaseConsumer<ClientLog>,
     committed: BaseConsumer<ClientLog>,
 }
 
 /// Gets key, value and stamp in ms of a record; false ends it.
-type Look<'a> = dyn FnMut(&[u8], Option<&[u8]>, Option<i64>) -> bool + 'a;
+type RecordVisit<'a> = dyn FnMut(&[u8], Option<&[u8]>, Option<i64>) -> bool + 'a;
 
 impl<'a> Examiner<'a> {
     fn open(options: &'a Options) -> Result<Self, Error> {
         Ok(Self {
             options,
             admin: Admin::open(options)?,
-            ends: Arc::new(Ends::open(options)?),
+            ends: Arc::new(TopicEnds::open(options)?),
             uncommitted: consumer(options, "examiner", Isolation::Uncommitted)?,
             committed: consumer(options, "examiner", Isolation::Committed)?,
         })
@@ -140,7 +140,7 @@ impl<'a> Examiner<'a> {
         if partitions == 0 { Err(missing(topic)) } else { Ok(partitions) }
     }
 
-    fn journals(&self) -> Result<Vec<Journal>, Error> {
+    fn journals(&self) -> Result<Vec<JournalReport>, Error> {
         let topic = self.options.topic("journal");
         let fixed = ControlTopic::open(self.options, Arc::clone(&self.ends))?.incarnation()?;
         let fixed =
@@ -149,7 +149,7 @@ impl<'a> Examiner<'a> {
             let bounds = self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
             let position = self.position(partition, fixed.id, &bounds)?;
             let last_ms = self.stamp(&topic, partition, bounds.end.saturating_sub(1)..bounds.end)?;
-            Ok(Journal { partition, bounds, position, last_ms })
+            Ok(JournalReport { partition, bounds, position, last_ms })
         };
         (0..fixed.partitions).map(journal).collect()
     }
@@ -160,13 +160,13 @@ impl<'a> Examiner<'a> {
         partition: PartitionId,
         incarnation: [u8; 16],
         journal: &Range<Offset>,
-    ) -> Result<Option<Applied>, Error> {
+    ) -> Result<Option<AppliedPosition>, Error> {
         let topic = self.options.topic("changelog");
         let range = self.ends.range(&topic, partition as i32, Isolation::Committed)?;
         let (key, mut look_back) = (record_format::position_key(partition), LOOK_BACK);
         loop {
             let from = range.start.max(range.end.saturating_sub(look_back));
-            let mut last: Option<(Position, Option<i64>)> = None;
+            let mut last: Option<(PositionRow, Option<i64>)> = None;
             self.scan(
                 &self.committed,
                 &topic,
@@ -174,7 +174,7 @@ impl<'a> Examiner<'a> {
                 from..range.end,
                 &mut |key_here, value, stamp_ms| {
                     if key_here == key {
-                        last = value.and_then(Position::decode).map(|position| (position, stamp_ms));
+                        last = value.and_then(PositionRow::decode).map(|position| (position, stamp_ms));
                     }
                     true
                 },
@@ -184,7 +184,7 @@ impl<'a> Examiner<'a> {
                 let before = next.saturating_sub(1).max(journal.start)..next.min(journal.end);
                 let appended_ms = self.stamp(&self.options.topic("journal"), partition, before)?;
                 let is_of_these_topics = position.incarnation == incarnation;
-                return Ok(Some(Applied { next, is_of_these_topics, committed_ms, appended_ms }));
+                return Ok(Some(AppliedPosition { next, is_of_these_topics, committed_ms, appended_ms }));
             }
             if from == range.start {
                 return Ok(None);
@@ -214,7 +214,7 @@ impl<'a> Examiner<'a> {
         topic: &str,
         partition: PartitionId,
         range: Range<Offset>,
-        look: &mut Look<'_>,
+        look: &mut RecordVisit<'_>,
     ) -> Result<(), Error> {
         scan(consumer, topic, partition as i32, range, self.options.call_timeout(), &mut |_, message| {
             let stamp_ms = match message.timestamp() {
@@ -225,7 +225,7 @@ impl<'a> Examiner<'a> {
         })
     }
 
-    fn open_transactions(&self, topic: &str) -> Result<Vec<Open>, Error> {
+    fn open_transactions(&self, topic: &str) -> Result<Vec<OpenTransaction>, Error> {
         let mut found = Vec::new();
         for partition in 0..self.partitions(topic)? {
             // In this order: what is committed in between is not taken for open.
@@ -234,13 +234,19 @@ impl<'a> Examiner<'a> {
             if stable.end < all.end {
                 let since_ms = self.stamp(topic, partition, stable.end..all.end)?;
                 let behind = all.end - stable.end;
-                found.push(Open { topic: topic.to_owned(), partition, from: stable.end, behind, since_ms });
+                found.push(OpenTransaction {
+                    topic: topic.to_owned(),
+                    partition,
+                    from: stable.end,
+                    behind,
+                    since_ms,
+                });
             }
         }
         Ok(found)
     }
 
-    fn commands(&self) -> Result<Vec<Commands>, Error> {
+    fn commands(&self) -> Result<Vec<CommandsReport>, Error> {
         let topic = self.options.topic("commands");
         let timeout = self.options.call_timeout();
         let member: BaseConsumer<ClientLog> = self
@@ -269,7 +275,7 @@ impl<'a> Examiner<'a> {
                     None
                 }
             });
-            Ok(Commands { partition, bounds, committed })
+            Ok(CommandsReport { partition, bounds, committed })
         };
         (0..partitions).map(of).collect()
     }

@@ -7,6 +7,6 @@ mod setup;
 pub mod topic_io;
 
 pub(crate) use definition::tombstones_ms;
-pub use definition::{Difference, Existing, Wanted, plan, wanted};
+pub use definition::{Difference, ExistingTopic, TopicDefinition, plan, wanted};
 pub(crate) use setup::compare;
 pub use setup::{check, create, remove};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use everlog_log::Error;
 
-use crate::client::consumer::Ends;
+use crate::client::consumer::TopicEnds;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::refused;
 use crate::options::Options;
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
     options.validate()?;
     let admin = Admin::open(options)?;
-    let ends = std::sync::Arc::new(Ends::open(options)?);
+    let ends = std::sync::Arc::new(TopicEnds::open(options)?);
     let partitions = match recorded(options, &admin, &ends)? {
         Some(incarnation) => incarnation.partitions,
         None => options.partitions,
@@ -37,7 +37,7 @@ pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
 pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
     options.validate()?;
     let admin = Admin::open(options)?;
-    let ends = std::sync::Arc::new(Ends::open(options)?);
+    let ends = std::sync::Arc::new(TopicEnds::open(options)?);
     let fixed = match recorded(options, &admin, &ends)? {
         Some(fixed) => fixed,
         None => {
@@ -93,7 +93,7 @@ pub fn remove(options: &Options) -> Result<(), Error> {
 fn recorded(
     options: &Options,
     admin: &Admin,
-    ends: &std::sync::Arc<Ends>,
+    ends: &std::sync::Arc<TopicEnds>,
 ) -> Result<Option<Incarnation>, Error> {
     let control: Vec<_> =
         wanted(options, 1).into_iter().filter(|topic| topic.name == options.topic("control")).collect();

@@ -185,7 +185,7 @@ fn record(message: &BorrowedMessage<'_>) -> Record {
 
 /// A record to be produced.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outgoing<'a> {
+pub struct OutgoingRecord<'a> {
     /// The full name of the topic.
     pub topic: &'a str,
     /// The partition; none: that of the key, as Kafka's own producers find it.
@@ -199,7 +199,7 @@ pub struct Outgoing<'a> {
 }
 
 /// Where a record went.
-pub type Place = (PartitionId, Offset);
+pub type RecordPosition = (PartitionId, Offset);
 
 /// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +212,7 @@ pub enum Ending {
 
 /// Produces records, acknowledged by all in-sync replicas, each once.
 pub struct Producer {
-    producer: BaseProducer<Reports>,
+    producer: BaseProducer<ProducerReports>,
     reports: Arc<Mutex<Reported>>,
     /// Topics that were seen to be there.
     known: BTreeSet<String>,
@@ -248,7 +248,7 @@ impl Producer {
         // As Java's producers do, so that a key goes where it went before.
         config.set("partitioner", "murmur2_random");
         let reports: Arc<Mutex<Reported>> = Arc::default();
-        let context = Reports { reports: Arc::clone(&reports), client_log: ClientLog::new("public") };
+        let context = ProducerReports { reports: Arc::clone(&reports), client_log: ClientLog::new("public") };
         let producer = config.create_with_context(context).map_err(|error| io("a producer", &error))?;
         Ok(Producer { producer, reports, known: BTreeSet::new(), timeout: options.call_timeout() })
     }
@@ -257,7 +257,7 @@ impl Producer {
     ///
     /// # Errors
     /// `Refused`: nothing was produced; `Unknown`: some of the records may be there.
-    pub fn send(&mut self, records: &[Outgoing<'_>]) -> Result<Vec<Place>, Error> {
+    pub fn send(&mut self, records: &[OutgoingRecord<'_>]) -> Result<Vec<RecordPosition>, Error> {
         for record in records {
             self.know(record.topic)?;
         }
@@ -272,7 +272,11 @@ impl Producer {
     ///
     /// # Errors
     /// As `send`; the transaction is then neither committed nor of any use, and the producer is to be dropped.
-    pub fn transact(&mut self, records: &[Outgoing<'_>], ending: Ending) -> Result<Vec<Place>, Error> {
+    pub fn transact(
+        &mut self,
+        records: &[OutgoingRecord<'_>],
+        ending: Ending,
+    ) -> Result<Vec<RecordPosition>, Error> {
         self.begin()?;
         let places = self.send(records)?;
         self.end(ending)?;
@@ -315,7 +319,7 @@ impl Producer {
         }
     }
 
-    fn hand_over(&self, number: usize, record: &Outgoing<'_>) -> Result<(), Error> {
+    fn hand_over(&self, number: usize, record: &OutgoingRecord<'_>) -> Result<(), Error> {
         let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
         for (key, value) in record.headers {
             headers = headers.insert(Header { key, value: *value });
@@ -330,7 +334,7 @@ impl Producer {
         })
     }
 
-    fn await_all(&self, count: usize) -> Result<Vec<Place>, Error> {
+    fn await_all(&self, count: usize) -> Result<Vec<RecordPosition>, Error> {
         // The client's own bound ends it; ours is for one that hangs.
         let deadline = Instant::now() + self.timeout * 2;
         while self.reports.lock().len() < count {
@@ -345,16 +349,16 @@ impl Producer {
 }
 
 /// What was heard of each record, by its number.
-type Reported = BTreeMap<usize, Result<Place, String>>;
+type Reported = BTreeMap<usize, Result<RecordPosition, String>>;
 
-struct Reports {
+struct ProducerReports {
     reports: Arc<Mutex<Reported>>,
     client_log: ClientLog,
 }
 
-logs_as_client!(Reports);
+logs_as_client!(ProducerReports);
 
-impl ProducerContext for Reports {
+impl ProducerContext for ProducerReports {
     /// The record's number.
     type DeliveryOpaque = usize;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use everlog_avro::PublicTopic;
 use everlog_cluster::Cluster;
 use everlog_config::Config;
-use everlog_ingress::{Ingress, Options, Shared, Stats};
+use everlog_ingress::{Ingress, Options, SharedJournals, Stats};
 use everlog_log::clock::now_ms;
 use everlog_log::consumer::{ConsumedTopic, Polled, SourceError};
 use everlog_log::{Log, Outage};
@@ -97,7 +97,7 @@ impl Commands {
         let reading = Reading {
             kafka: config.kafka.options(&config.server.name),
             options: config.ingress_options(names.ids.of(PublicTopic::Command)),
-            journals: Shared::new(log),
+            journals: SharedJournals::new(log),
             cluster: Arc::clone(cluster),
             schemas,
             names,
@@ -124,7 +124,7 @@ impl Commands {
 struct Reading {
     kafka: everlog_log_kafka::Options,
     options: Options,
-    journals: Shared<dyn Log>,
+    journals: SharedJournals<dyn Log>,
     cluster: Arc<Cluster>,
     schemas: Lookup,
     names: Names,

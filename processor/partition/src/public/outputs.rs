@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_avro::blob::Blob;
-use everlog_avro::command::{Code, Record, RecordCoordinates};
+use everlog_avro::command::{Code, CommandRecord, RecordCoordinates};
 use everlog_avro::event::{Origin, WorkflowEvent};
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
@@ -224,7 +224,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let headers = original.map(|original| original.headers.as_slice()).unwrap_or_default();
         let headers: Vec<_> =
             headers.iter().map(|header| (header.key.as_str(), header.value.as_deref())).collect();
-        let record = Record {
+        let record = CommandRecord {
             place: told.place(),
             key: original.and_then(|original| original.key.as_deref()),
             value: original.and_then(|original| original.value.as_deref()),

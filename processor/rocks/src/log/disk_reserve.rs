@@ -32,14 +32,14 @@ pub(super) struct DiskReserve {
 
 /// Who may write at the moment.
 #[derive(Clone)]
-pub(super) struct Room {
+pub(super) struct Permits {
     pub(super) appends: Result<(), Error>,
     pub(super) commits: Result<(), Error>,
 }
 
 /// The last look of the writer.
 pub(super) struct DiskCheck {
-    room: Room,
+    room: Permits,
     at: Instant,
     written_bytes: u64,
 }
@@ -69,7 +69,7 @@ impl DiskReserve {
     }
 
     /// As [`DiskReserve::look`], from memory where that is fresh.
-    pub(super) fn room(&self, last: &mut Option<DiskCheck>, written_bytes: u64) -> Room {
+    pub(super) fn room(&self, last: &mut Option<DiskCheck>, written_bytes: u64) -> Permits {
         let is_fresh = |look: &&DiskCheck| {
             look.room.appends.is_ok()
                 && look.at.elapsed() < LOOK_INTERVAL
@@ -83,7 +83,7 @@ impl DiskReserve {
         room
     }
 
-    pub(super) fn look(&self) -> Room {
+    pub(super) fn look(&self) -> Permits {
         // Where the free space cannot be told, the disk itself will say no.
         let free_bytes = (self.free_bytes)(&self.dir).unwrap_or(u64::MAX);
         let least = |kept_bytes: u64| {
@@ -95,6 +95,6 @@ impl DiskReserve {
                 detail: format!("{free_bytes} bytes are free in {dir}, {kept_bytes} are kept free"),
             })
         };
-        Room { appends: least(self.kept_bytes), commits: least(self.kept_bytes / 2) }
+        Permits { appends: least(self.kept_bytes), commits: least(self.kept_bytes / 2) }
     }
 }

@@ -27,7 +27,7 @@ use everlog_log::{
 };
 use rocksdb::DB;
 
-use queue::Job;
+use queue::WriterJob;
 use shared::Shared;
 
 pub use durable_watermark::PARTITIONS_MAX;
@@ -93,7 +93,7 @@ impl Embedded {
         self.shared.space.is_full()
     }
 
-    fn ask<T>(&self, job: impl FnOnce(mpsc::SyncSender<Result<T, Error>>) -> Job) -> Result<T, Error> {
+    fn ask<T>(&self, job: impl FnOnce(mpsc::SyncSender<Result<T, Error>>) -> WriterJob) -> Result<T, Error> {
         let (answer, answered) = mpsc::sync_channel(1);
         self.shared.send(job(answer));
         answered.recv().unwrap_or(Err(Error::Closed))
@@ -121,7 +121,7 @@ impl Log for Embedded {
 
     fn fence(&self, partition: PartitionId) -> Result<Fence, Error> {
         self.shared.slot(partition)?;
-        self.ask(|answer| Job::Fence { partition, answer })
+        self.ask(|answer| WriterJob::Fence { partition, answer })
     }
 
     fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
@@ -168,7 +168,7 @@ impl Log for Embedded {
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
         self.shared.slot(partition)?;
-        self.ask(|answer| Job::Trim { partition, below, answer })
+        self.ask(|answer| WriterJob::Trim { partition, below, answer })
     }
 
     fn topic_read(
@@ -183,12 +183,12 @@ impl Log for Embedded {
 
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         self.shared.topic_ends(topic, partition)?;
-        self.ask(|answer| Job::TopicTrim { topic, partition, below, answer })
+        self.ask(|answer| WriterJob::TopicTrim { topic, partition, below, answer })
     }
 
     fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
         let (key, value) = (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice));
-        self.ask(|answer| Job::Control { key, value, answer })
+        self.ask(|answer| WriterJob::Control { key, value, answer })
     }
 
     fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {

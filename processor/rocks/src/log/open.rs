@@ -13,8 +13,8 @@ use super::durable_watermark::{Bound, DurableWatermark, PARTITIONS_MAX};
 use super::memory::LogMemory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows;
-use super::shared::{Shared, Slot};
-use super::writer::{Tail, Writer};
+use super::shared::{PublishedPartition, Shared};
+use super::writer::{PartitionTail, Writer};
 use super::{Embedded, Options, Recover, Recovery, WAY_OUT, database_options, files};
 
 pub(super) fn open(options: Options) -> Result<Embedded, Error> {
@@ -66,7 +66,7 @@ fn start(
     lock: File,
     (db, memory): (Arc<DB>, LogMemory),
     incarnation: [u8; 16],
-    tails: Vec<Tail>,
+    tails: Vec<PartitionTail>,
     acked: DurableWatermark,
     recovery: Recovery,
 ) -> Result<Embedded, Error> {
@@ -93,8 +93,8 @@ fn start(
     Ok(Embedded { shared, writer: Some(thread), recovery, _lock: lock })
 }
 
-fn published(tail: &Tail) -> Slot {
-    let slot = Slot::default();
+fn published(tail: &PartitionTail) -> PublishedPartition {
+    let slot = PublishedPartition::default();
     slot.journal.publish(tail.start, tail.next);
     for topic in Topic::append_only() {
         let (start, next) = tail.topics[topic];
@@ -207,7 +207,7 @@ fn damaged(db: &DB, detail: String) -> Error {
 }
 
 /// The tails of all partitions, and how many unapplied records were verified on the way.
-fn load_tails(db: &DB, options: &Options) -> Result<(Vec<Tail>, u64), Error> {
+fn load_tails(db: &DB, options: &Options) -> Result<(Vec<PartitionTail>, u64), Error> {
     let mut unapplied = 0;
     let tails = (0..options.partitions).map(|partition| {
         let tail = load_tail(db, partition)?;
@@ -218,9 +218,9 @@ fn load_tails(db: &DB, options: &Options) -> Result<(Vec<Tail>, u64), Error> {
     Ok((tails, unapplied))
 }
 
-fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
+fn load_tail(db: &DB, partition: PartitionId) -> Result<PartitionTail, Error> {
     let row = |key: &[u8]| db.get(key).map_err(|e| error_of(db, &e));
-    let mut tail = Tail::default();
+    let mut tail = PartitionTail::default();
     if let Some(start) = row(&rows::start_key(partition))? {
         let decoded = rows::decode_u64_and(&start);
         let stamp =
@@ -257,9 +257,9 @@ fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
 }
 
 /// Reads what recovery will replay: no gap, every checksum right.
-fn verify_unapplied(db: &DB, partition: PartitionId, tail: &Tail) -> Result<u64, Error> {
+fn verify_unapplied(db: &DB, partition: PartitionId, tail: &PartitionTail) -> Result<u64, Error> {
     if tail.applied > tail.next || (tail.applied < tail.start && tail.start > 0) {
-        let Tail { applied, start, next, .. } = tail;
+        let PartitionTail { applied, start, next, .. } = tail;
         return Err(damaged(
             db,
             format!("partition {partition}: position {applied} is outside its journal {start}..{next}"),
@@ -282,7 +282,7 @@ fn verify_unapplied(db: &DB, partition: PartitionId, tail: &Tail) -> Result<u64,
 }
 
 /// Everything that was acknowledged must be there again.
-fn check_bound(db: &DB, incarnation: [u8; 16], bound: &Bound, tails: &[Tail]) -> Result<(), Error> {
+fn check_bound(db: &DB, incarnation: [u8; 16], bound: &Bound, tails: &[PartitionTail]) -> Result<(), Error> {
     if bound.incarnation != incarnation {
         return Err(damaged(db, "the file `acked` beside it belongs to another database".into()));
     }

@@ -10,7 +10,7 @@ use everlog_log::{AppendDone, Commit, CommitDone, Error, Fence, Offset, Output, 
 const OTHERS_BYTES_MAX: usize = 256 << 10;
 
 /// Work for the writer, in the order in which it was given.
-pub(super) enum Job {
+pub(super) enum WriterJob {
     Append { partition: PartitionId, records: Vec<Bytes>, bytes: usize, done: AppendDone },
     Commit { commit: Commit, done: CommitDone },
     Fence { partition: PartitionId, answer: SyncSender<Result<Fence, Error>> },
@@ -19,15 +19,17 @@ pub(super) enum Job {
     Control { key: Bytes, value: Option<Bytes>, answer: SyncSender<Result<(), Error>> },
 }
 
-impl Job {
+impl WriterJob {
     /// Ends a job that was never written.
     pub(super) fn fail(self, error: Error) {
         // A caller that does not wait any more needs no answer.
         match self {
-            Job::Append { done, .. } => done(Err(error)),
-            Job::Commit { done, .. } => done(Err(error)),
-            Job::Fence { answer, .. } => drop(answer.send(Err(error))),
-            Job::Trim { answer, .. } | Job::TopicTrim { answer, .. } | Job::Control { answer, .. } => {
+            WriterJob::Append { done, .. } => done(Err(error)),
+            WriterJob::Commit { done, .. } => done(Err(error)),
+            WriterJob::Fence { answer, .. } => drop(answer.send(Err(error))),
+            WriterJob::Trim { answer, .. }
+            | WriterJob::TopicTrim { answer, .. }
+            | WriterJob::Control { answer, .. } => {
                 drop(answer.send(Err(error)));
             }
         }
@@ -37,28 +39,28 @@ impl Job {
 /// Jobs in two lanes that take turns, each in its own order: a commit writes much and syncs nothing, and an append in
 /// one batch with it would wait for all of that.
 #[derive(Default)]
-pub(super) struct Queue {
-    appends: VecDeque<Job>,
-    others: VecDeque<Job>,
+pub(super) struct WriterQueue {
+    appends: VecDeque<WriterJob>,
+    others: VecDeque<WriterJob>,
     others_are_next: bool,
     waiting_items: usize,
     waiting_bytes: usize,
     pub(super) closed: bool,
 }
 
-impl Queue {
-    pub(super) fn push(&mut self, job: Job) {
+impl WriterQueue {
+    pub(super) fn push(&mut self, job: WriterJob) {
         match &job {
-            Job::Append { bytes, .. } => {
+            WriterJob::Append { bytes, .. } => {
                 self.waiting_items += 1;
                 self.waiting_bytes += bytes;
                 self.appends.push_back(job);
             }
-            Job::Commit { .. }
-            | Job::Fence { .. }
-            | Job::Trim { .. }
-            | Job::TopicTrim { .. }
-            | Job::Control { .. } => self.others.push_back(job),
+            WriterJob::Commit { .. }
+            | WriterJob::Fence { .. }
+            | WriterJob::Trim { .. }
+            | WriterJob::TopicTrim { .. }
+            | WriterJob::Control { .. } => self.others.push_back(job),
         }
     }
 
@@ -72,7 +74,7 @@ impl Queue {
     }
 
     /// Takes jobs of one lane up to about so many bytes.
-    pub(super) fn take(&mut self, batch: &mut Vec<Job>, bytes_max: usize) {
+    pub(super) fn take(&mut self, batch: &mut Vec<WriterJob>, bytes_max: usize) {
         let others = !self.others.is_empty() && (self.others_are_next || self.appends.is_empty());
         self.others_are_next = !others;
         let bytes_max = if others { bytes_max.min(OTHERS_BYTES_MAX) } else { bytes_max };
@@ -81,22 +83,25 @@ impl Queue {
             let lane = if others { &mut self.others } else { &mut self.appends };
             let Some(job) = lane.pop_front() else { break };
             match &job {
-                Job::Append { bytes, .. } => {
+                WriterJob::Append { bytes, .. } => {
                     self.waiting_items -= 1;
                     self.waiting_bytes -= bytes;
                     taken_bytes += bytes;
                 }
-                Job::Commit { commit, .. } => {
+                WriterJob::Commit { commit, .. } => {
                     taken_bytes += commit.outputs.iter().map(size_bytes).sum::<usize>();
                 }
-                Job::Fence { .. } | Job::Trim { .. } | Job::TopicTrim { .. } | Job::Control { .. } => {}
+                WriterJob::Fence { .. }
+                | WriterJob::Trim { .. }
+                | WriterJob::TopicTrim { .. }
+                | WriterJob::Control { .. } => {}
             }
             batch.push(job);
         }
     }
 
     /// Empties both lanes.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = WriterJob> + use<> {
         (self.waiting_items, self.waiting_bytes) = (0, 0);
         std::mem::take(&mut self.appends).into_iter().chain(std::mem::take(&mut self.others))
     }

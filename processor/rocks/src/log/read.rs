@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Record, Topic, TopicEntry};
 use rocksdb::{ColumnFamily, DB, DBRawIterator, ReadOptions};
 
-use super::shared::{Ends, Shared};
+use super::shared::{PublishedEnds, Shared};
 use super::{WAY_OUT, rows};
 
 /// Bytes that a record or entry counts against `bytes_max` besides its own.
@@ -83,7 +83,7 @@ pub(super) fn topic(
     Ok(entries)
 }
 
-fn check_range(ends: &Ends, partition: PartitionId, wanted: Offset) -> Result<Range<Offset>, Error> {
+fn check_range(ends: &PublishedEnds, partition: PartitionId, wanted: Offset) -> Result<Range<Offset>, Error> {
     let range = ends.range();
     if wanted < range.start || wanted > range.end {
         return Err(Error::OutOfRange { partition, wanted, start: range.start, end: range.end });
@@ -93,7 +93,7 @@ fn check_range(ends: &Ends, partition: PartitionId, wanted: Offset) -> Result<Ra
 
 /// A hole is no damage if a trim made it while we read.
 fn trimmed_meanwhile_or(
-    ends: &Ends,
+    ends: &PublishedEnds,
     partition: PartitionId,
     from: Offset,
     found: Result<(), Error>,

@@ -14,17 +14,17 @@ use rocksdb::DB;
 
 use super::Limits;
 use super::disk_reserve::DiskReserve;
-use super::queue::{Job, Queue};
+use super::queue::{WriterJob, WriterQueue};
 use super::stats::{Counters, Stats};
 
 /// First offset that is there and next to be written, as readers may see them.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct PublishedEnds {
     start: AtomicU64,
     end: AtomicU64,
 }
 
-impl Ends {
+impl PublishedEnds {
     pub(super) fn range(&self) -> Range<Offset> {
         let start = self.start.load(Ordering::Acquire);
         start..self.end.load(Ordering::Acquire).max(start)
@@ -37,20 +37,20 @@ impl Ends {
 }
 
 #[derive(Default)]
-pub(super) struct Slot {
-    pub(super) journal: Ends,
+pub(super) struct PublishedPartition {
+    pub(super) journal: PublishedEnds,
     /// Of the append-only ones.
-    pub(super) topics: PerTopic<Ends>,
+    pub(super) topics: PerTopic<PublishedEnds>,
 }
 
 pub(super) struct Shared {
     pub(super) db: Arc<DB>,
     pub(super) incarnation: [u8; 16],
     pub(super) limits: Limits,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<PublishedPartition>,
     pub(super) counters: Counters,
     pub(super) space: DiskReserve,
-    queue: Mutex<Queue>,
+    queue: Mutex<WriterQueue>,
     filled: Condvar,
     failure: Mutex<Option<Error>>,
 }
@@ -61,7 +61,7 @@ impl Shared {
         space: DiskReserve,
         incarnation: [u8; 16],
         limits: Limits,
-        slots: Vec<Slot>,
+        slots: Vec<PublishedPartition>,
     ) -> Self {
         Shared {
             db,
@@ -80,14 +80,14 @@ impl Shared {
         self.slots.len() as u32
     }
 
-    pub(super) fn slot(&self, partition: PartitionId) -> Result<&Slot, Error> {
+    pub(super) fn slot(&self, partition: PartitionId) -> Result<&PublishedPartition, Error> {
         let known = self.partitions();
         self.slots
             .get(partition as usize)
             .ok_or_else(|| Error::refused(format!("partition {partition} of {known} does not exist")))
     }
 
-    pub(super) fn topic_ends(&self, topic: Topic, partition: PartitionId) -> Result<&Ends, Error> {
+    pub(super) fn topic_ends(&self, topic: Topic, partition: PartitionId) -> Result<&PublishedEnds, Error> {
         check_append_only(topic)?;
         Ok(&self.slot(partition)?.topics[topic])
     }
@@ -96,7 +96,7 @@ impl Shared {
         let bytes = records.iter().map(Bytes::len).sum();
         match self.admit_append(partition, &records, bytes) {
             Ok(mut queue) => {
-                queue.push(Job::Append { partition, records, bytes, done });
+                queue.push(WriterJob::Append { partition, records, bytes, done });
                 drop(queue);
                 self.filled.notify_one();
             }
@@ -109,7 +109,7 @@ impl Shared {
         partition: PartitionId,
         records: &[Bytes],
         bytes: usize,
-    ) -> Result<MutexGuard<'_, Queue>, Error> {
+    ) -> Result<MutexGuard<'_, WriterQueue>, Error> {
         self.slot(partition)?;
         if records.is_empty() {
             return Err(Error::refused("an append of no records"));
@@ -133,7 +133,7 @@ impl Shared {
 
     pub(super) fn commit(&self, commit: Commit, done: CommitDone) {
         match self.check_commit(&commit) {
-            Ok(()) => self.send(Job::Commit { commit, done }),
+            Ok(()) => self.send(WriterJob::Commit { commit, done }),
             Err(error) => done(Err(error)),
         }
     }
@@ -161,7 +161,7 @@ impl Shared {
     }
 
     /// Queues a job whatever waits already: everything but appends is bounded by its callers.
-    pub(super) fn send(&self, job: Job) {
+    pub(super) fn send(&self, job: WriterJob) {
         let mut queue = self.lock_queue();
         if queue.closed {
             drop(queue);
@@ -174,7 +174,7 @@ impl Shared {
 
     /// Waits for work and takes a batch of it; false when closed and nothing is left. With a limit to
     /// the wait there may be none.
-    pub(super) fn take(&self, batch: &mut Vec<Job>, wait_max: Option<Duration>) -> bool {
+    pub(super) fn take(&self, batch: &mut Vec<WriterJob>, wait_max: Option<Duration>) -> bool {
         let mut queue = self.lock_queue();
         while queue.is_empty() {
             if queue.closed {
@@ -216,7 +216,7 @@ impl Shared {
         self.counters.snapshot(waiting_items, waiting_bytes)
     }
 
-    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
+    fn lock_queue(&self) -> MutexGuard<'_, WriterQueue> {
         self.queue.lock()
     }
 }

@@ -15,7 +15,7 @@ use rocksdb::{WriteBatch, WriteOptions, properties};
 use super::disk_reserve::DiskCheck;
 use super::durable_watermark::DurableWatermark;
 use super::memory::LogMemory;
-use super::queue::Job;
+use super::queue::WriterJob;
 use super::read::{error_of, handle};
 use super::rows;
 use super::shared::{Shared, check_append_only};
@@ -36,7 +36,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the writer knows of a partition; the published ends follow it once a batch is durable.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tail {
+pub(super) struct PartitionTail {
     pub(super) start: Offset,
     pub(super) next: Offset,
     pub(super) stamp_ms: i64,
@@ -48,7 +48,7 @@ pub(super) struct Tail {
 
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
-    pub(super) tails: Vec<Tail>,
+    pub(super) tails: Vec<PartitionTail>,
     pub(super) acked: DurableWatermark,
     /// Sequence number of the last synced write; every batch carries it, as evidence for recovery.
     pub(super) acked_sequence: u64,
@@ -70,7 +70,7 @@ enum Answer {
 }
 
 /// A batch in the making.
-struct Draft {
+struct BatchDraft {
     rows: WriteBatch,
     answers: Vec<Answer>,
     /// Ranges of (family, first, past the last) whose whole files may be dropped once the batch is durable.
@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// Writes one batch; an error ends the log.
-    fn write(&mut self, jobs: &mut Vec<Job>) -> Result<(), Error> {
+    fn write(&mut self, jobs: &mut Vec<WriterJob>) -> Result<(), Error> {
         let before = self.tails.clone();
         let mut draft = self.draft(jobs);
         let outcome = if draft.has_rows() { self.write_rows(&mut draft) } else { Ok(()) };
@@ -137,36 +137,36 @@ impl Writer {
         stuck.then(|| Error::Io { detail: format!("there is room on the disk again, but still: {detail}") })
     }
 
-    fn draft(&mut self, jobs: &mut Vec<Job>) -> Draft {
+    fn draft(&mut self, jobs: &mut Vec<WriterJob>) -> BatchDraft {
         let room = self.shared.space.room(&mut self.looked, self.written_bytes);
-        let mut draft = Draft::new(self.acked_sequence);
+        let mut draft = BatchDraft::new(self.acked_sequence);
         if self.shared.space.is_stopped() {
             // A row as it is already: if it is taken, so is all else.
             draft.rows.put(rows::KEY_FORMAT, rows::FORMAT_VERSION.to_be_bytes());
         }
         for job in jobs.drain(..) {
             match job {
-                Job::Append { partition, records, done, .. } => {
+                WriterJob::Append { partition, records, done, .. } => {
                     let outcome = room.appends.clone().map(|()| self.append(&mut draft, partition, &records));
                     draft.answers.push(Answer::Append(done, outcome));
                 }
-                Job::Commit { commit, done } => {
+                WriterJob::Commit { commit, done } => {
                     let outcome = room.commits.clone().and_then(|()| self.commit(&mut draft, &commit));
                     draft.answers.push(Answer::Unit(done, outcome));
                 }
-                Job::Fence { partition, answer } => {
+                WriterJob::Fence { partition, answer } => {
                     let fence = self.fence(&mut draft, partition);
                     draft.answers.push(Answer::Fence(answer, Ok(fence)));
                 }
-                Job::Trim { partition, below, answer } => {
+                WriterJob::Trim { partition, below, answer } => {
                     let outcome = self.trim(&mut draft, partition, below);
                     draft.answers.push(Answer::Unit(reply_to(answer), outcome));
                 }
-                Job::TopicTrim { topic, partition, below, answer } => {
+                WriterJob::TopicTrim { topic, partition, below, answer } => {
                     let outcome = self.topic_trim(&mut draft, topic, partition, below);
                     draft.answers.push(Answer::Unit(reply_to(answer), outcome));
                 }
-                Job::Control { key, value, answer } => {
+                WriterJob::Control { key, value, answer } => {
                     draft.control(&key, value.as_ref());
                     draft.answers.push(Answer::Unit(reply_to(answer), Ok(())));
                 }
@@ -175,7 +175,7 @@ impl Writer {
         draft
     }
 
-    fn append(&mut self, draft: &mut Draft, partition: PartitionId, records: &[Bytes]) -> Appended {
+    fn append(&mut self, draft: &mut BatchDraft, partition: PartitionId, records: &[Bytes]) -> Appended {
         let tail = &mut self.tails[partition as usize];
         let journal = handle(&self.shared.db, rows::JOURNAL);
         tail.stamp_ms = tail.stamp_ms.max((self.clock)());
@@ -191,7 +191,7 @@ impl Writer {
         appended
     }
 
-    fn commit(&mut self, draft: &mut Draft, commit: &Commit) -> Result<(), Error> {
+    fn commit(&mut self, draft: &mut BatchDraft, commit: &Commit) -> Result<(), Error> {
         let partition = commit.partition;
         let tail = &mut self.tails[partition as usize];
         if commit.fence.0 != tail.fence {
@@ -221,7 +221,7 @@ impl Writer {
         Ok(())
     }
 
-    fn fence(&mut self, draft: &mut Draft, partition: PartitionId) -> Fence {
+    fn fence(&mut self, draft: &mut BatchDraft, partition: PartitionId) -> Fence {
         let tail = &mut self.tails[partition as usize];
         tail.fence += 1;
         draft.rows.put(rows::fence_key(partition), tail.fence.to_be_bytes());
@@ -229,7 +229,7 @@ impl Writer {
     }
 
     /// The batch is synced, and with it the position, which stands before it in the one write-ahead log.
-    fn trim(&mut self, draft: &mut Draft, partition: PartitionId, below: Offset) -> Result<(), Error> {
+    fn trim(&mut self, draft: &mut BatchDraft, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let tail = &mut self.tails[partition as usize];
         if below > tail.applied {
             let (start, end) = (tail.start, tail.applied);
@@ -247,7 +247,7 @@ impl Writer {
 
     fn topic_trim(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut BatchDraft,
         topic: Topic,
         partition: PartitionId,
         below: Offset,
@@ -268,7 +268,7 @@ impl Writer {
         Ok(())
     }
 
-    fn write_rows(&mut self, draft: &mut Draft) -> Result<(), Error> {
+    fn write_rows(&mut self, draft: &mut BatchDraft) -> Result<(), Error> {
         let begun = Instant::now();
         let synced = draft.needs_sync && self.sync == Sync::Always;
         let batch = std::mem::take(&mut draft.rows);
@@ -353,7 +353,7 @@ impl Writer {
     }
 
     /// Only saves work: what stays is hidden by the batch's range tombstone.
-    fn drop_files(&self, draft: &Draft) {
+    fn drop_files(&self, draft: &BatchDraft) {
         let db = &self.shared.db;
         for (name, first, last) in &draft.dropped {
             let _ = db.delete_file_in_range_cf(handle(db, name), first, last);
@@ -361,11 +361,11 @@ impl Writer {
     }
 }
 
-impl Draft {
+impl BatchDraft {
     fn new(acked_sequence: u64) -> Self {
         let mut rows = WriteBatch::default();
         rows.put_log_data(acked_sequence.to_le_bytes());
-        Draft {
+        BatchDraft {
             rows,
             answers: Vec::new(),
             dropped: Vec::new(),
@@ -404,7 +404,7 @@ fn reply_to(answer: SyncSender<Result<(), Error>>) -> CommitDone {
 }
 
 /// A caller's panic must not end the log for everyone else; its own hook has reported it.
-fn answer_all(draft: Draft, failed: Option<Error>) {
+fn answer_all(draft: BatchDraft, failed: Option<Error>) {
     for answer in draft.answers {
         let failed = failed.clone();
         let call = move || match answer {

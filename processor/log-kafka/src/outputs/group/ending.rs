@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 use everlog_log::{Fence, Offset, PartitionId, Topic};
 
 use crate::outputs::fence_table::FenceStatus;
-use crate::outputs::group::Worker;
-use crate::outputs::transaction::{Lost, Outgoing, Reached, Transactions};
+use crate::outputs::group::GroupWorker;
+use crate::outputs::transaction::{OutputRecord, Reached, TransactionLost, Transactions};
 use crate::record_format;
 
 /// A topic, and a partition of it.
-type Place = (Topic, PartitionId);
+type TopicPartition = (Topic, PartitionId);
 
 /// What a group has seen of the ends of its transactions.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct EndsSeen {
     /// When it last looked.
     looked: Option<Instant>,
     /// What had ended by then has its ends everywhere.
     settled: Option<Instant>,
     /// From where on something was open.
-    open: BTreeMap<Place, Offset>,
+    open: BTreeMap<TopicPartition, Offset>,
     /// Partitions whose commits had all been answered as the producer was lost that was to end what hangs of them.
     left: BTreeSet<PartitionId>,
 }
 
-impl Seen {
+impl EndsSeen {
     /// Partitions are taken, which ends what hangs of them, or given up.
     pub(super) fn leave(&mut self, partitions: impl IntoIterator<Item = PartitionId>) {
         for partition in partitions {
@@ -39,7 +39,7 @@ impl Seen {
     }
 }
 
-impl Worker {
+impl GroupWorker {
     /// Looks for ends that are missing, if something has ended since they were all there. What is open from the same
     /// offset on in two looks hangs: no transaction of the group is under way, and nobody else has its id.
     pub(super) fn look_for_ends(&mut self, every: Duration) {
@@ -67,9 +67,10 @@ impl Worker {
             self.seen.settled = Some(now);
             self.seen.left.clear();
         }
-        let hangs =
-            |(place, from): (&Place, &Offset)| (self.seen.open.get(place) == Some(from)).then_some(*place);
-        let hanging: Vec<Place> = open.iter().filter_map(hangs).collect();
+        let hangs = |(place, from): (&TopicPartition, &Offset)| {
+            (self.seen.open.get(place) == Some(from)).then_some(*place)
+        };
+        let hanging: Vec<TopicPartition> = open.iter().filter_map(hangs).collect();
         self.seen.open = open;
         if hanging.is_empty() {
             return;
@@ -82,8 +83,8 @@ impl Worker {
             Err(lost) => {
                 let lost = self.give_up(lost);
                 self.seen.left = match lost {
-                    Lost::Unknown(_) => partitions.into_iter().collect(),
-                    Lost::Fenced(_) => BTreeSet::new(),
+                    TransactionLost::Unknown(_) => partitions.into_iter().collect(),
+                    TransactionLost::Fenced(_) => BTreeSet::new(),
                 };
                 tracing::warn!(?lost, "a transaction could not be ended");
             }
@@ -119,13 +120,13 @@ impl Worker {
     pub(super) fn write_ends(
         &self,
         transactions: &Transactions,
-        places: &[Place],
+        places: &[TopicPartition],
         is_commit: bool,
-    ) -> Result<Reached, Lost> {
+    ) -> Result<Reached, TransactionLost> {
         let keys: Vec<_> =
             places.iter().map(|(topic, partition)| record_format::end_key(*topic, *partition)).collect();
         let header = record_format::header(Fence(0), 0, 0, 0);
-        let row = |((topic, partition), key): (&Place, _)| Outgoing {
+        let row = |((topic, partition), key): (&TopicPartition, _)| OutputRecord {
             topic: *topic,
             partition: *partition,
             key,

@@ -9,18 +9,18 @@ use everlog_log::{Error, Fence, Offset, PartitionId, Topic};
 use crate::errors::{corrupt, io_text};
 use crate::group_context::GroupContext;
 use crate::outputs::fence_table::{FenceState, FenceStatus};
-use crate::outputs::group::{Fenced, Job, Worker};
-use crate::outputs::transaction::{Connected, Lost, Outgoing};
+use crate::outputs::group::{Fenced, GroupJob, GroupWorker};
+use crate::outputs::transaction::{Connected, OutputRecord, TransactionLost};
 use crate::outputs::{coordinator_wakeup, hanging_transactions};
 use crate::record_format;
 use crate::restore::committed::after;
 
-impl Worker {
+impl GroupWorker {
     /// The fences that wait, up to the next job of another kind. A producer is seen to first: those of the other
     /// partitions come meanwhile.
     pub(super) fn gather_fences(
         &mut self,
-        jobs: &Receiver<Job>,
+        jobs: &Receiver<GroupJob>,
         first: (PartitionId, Fenced),
     ) -> Vec<(PartitionId, Fenced)> {
         if self.transactions.is_none() {
@@ -29,7 +29,7 @@ impl Worker {
         let mut wanted = vec![first];
         while let Some(job) = self.backlog.pop_front().or_else(|| jobs.try_recv().ok()) {
             match job {
-                Job::Fence(partition, answer) if wanted.iter().all(|(other, _)| *other != partition) => {
+                GroupJob::Fence(partition, answer) if wanted.iter().all(|(other, _)| *other != partition) => {
                     wanted.push((partition, answer));
                 }
                 other => {
@@ -115,7 +115,7 @@ impl Worker {
     /// Sees to a producer that a transaction can begin with.
     pub(super) fn produce(&mut self) -> Result<(), Error> {
         if self.is_spent() {
-            self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
+            self.give_up(TransactionLost::Unknown("an end of a transaction may come late".into()));
         }
         if self.transactions.is_none() {
             let context = &self.context;
@@ -184,7 +184,7 @@ impl Worker {
         let outcome = self.write_ends(transactions, &places, is_commit);
         self.ended = Some(Instant::now());
         outcome.map(|reached| self.reach(&reached)).map_err(|lost| {
-            let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
+            let (TransactionLost::Fenced(detail) | TransactionLost::Unknown(detail)) = self.give_up(lost);
             io_text(format!("ending what hangs of partition {partition}: {detail}"))
         })
     }
@@ -208,7 +208,7 @@ impl Worker {
                     (*partition, *fence, record_format::fence_key(*partition), fence.0.to_be_bytes())
                 })
                 .collect();
-            let outgoing = rows.iter().map(|(partition, fence, key, value)| Outgoing {
+            let outgoing = rows.iter().map(|(partition, fence, key, value)| OutputRecord {
                 topic: Topic::Changelog,
                 partition: *partition,
                 key,
@@ -225,7 +225,8 @@ impl Worker {
                     return Ok(fences);
                 }
                 Err(lost) => {
-                    let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
+                    let (TransactionLost::Fenced(detail) | TransactionLost::Unknown(detail)) =
+                        self.give_up(lost);
                     if is_fresh {
                         return Err(io_text(format!("taking the partitions {partitions:?} over: {detail}")));
                     }
