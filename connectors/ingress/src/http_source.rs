@@ -60,7 +60,8 @@ impl<R: Registry, N: Names> HttpSource<R, N> {
     /// [`CallFailure`]: after `Busy` nothing was appended; after another the outcome is unknown.
     pub async fn take(&self, mut record: Fetched) -> Result<Taken, CallFailure> {
         Stats::count(&self.stats.records);
-        record.partition = 0; // The registry is asked before the lock is taken, which others wait for.
+        record.partition = 0;
+        // The registry is asked before the lock is taken, which others wait for.
         let partition = self.read(&record).await.0;
         let mut next = self.next[partition as usize].lock().await;
         let offset = match *next {

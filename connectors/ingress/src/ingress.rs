@@ -62,14 +62,14 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         self.stats.clone()
     }
 
-    /// Reads and brings until `stop` is done; then what is on its way is left to whoever reads on.
+    /// Runs until `stop` is done. Batches in flight are then dropped, and the next reader appends them again.
     ///
     /// # Errors
     /// A fault of this release, in words: a record made it panic.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let mut stop = std::pin::pin!(stop);
         loop {
-            // In this order: what is durable is noted before more is read, and a run can be told again.
+            // In this order: durable batches are committed before more is read, and a test run is reproducible.
             let happened = tokio::select! {
                 biased;
                 () = &mut stop => Happened::Stop,

@@ -121,7 +121,7 @@ impl<R: Registry> Schemas<R> {
     }
 }
 
-/// What a reader of commands is told of an id.
+/// What the cache knows of an id.
 pub(crate) fn lookup(known: &Snapshot, id: u32, now: Instant) -> SchemaLookup<'_> {
     match known.get(&id) {
         Some(Known::Schema(writer)) => SchemaLookup::Known(writer.as_ref().as_ref()),

@@ -23,7 +23,7 @@ pub trait Source: Send + 'static {
     /// Brings records of a partition again.
     fn resume(&mut self, partition: u32);
 
-    /// All before this offset stands in journals; the topic's id goes along. Never waits; a later commit makes up for
+    /// Everything before this offset is in journals; the topic's id is committed too. Never waits; a later commit replaces
     /// one that fails.
     fn commit(&mut self, partition: u32, next: u64);
 }

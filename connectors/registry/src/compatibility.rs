@@ -13,7 +13,7 @@ pub(crate) struct Old {
     pub(crate) text: Arc<str>,
 }
 
-/// What a new schema is held against: a level, and the versions that it asks for, the latest first.
+/// What a new schema is checked against: a level and its versions, the latest first.
 pub(crate) struct Against {
     pub(crate) level: CompatibilityLevel,
     pub(crate) old: Vec<Old>,

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::mode::Mode;
 use crate::subjects::identity;
 
-/// What stands behind the id of a version that is deleted and can still be read.
+/// Suffix of the id in the row of a soft-deleted version.
 const DELETED: &str = " deleted";
 
 /// One change. That of no subject is global; that to nothing removes the row.

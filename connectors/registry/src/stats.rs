@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// What stands and what was counted since the start.
+/// Sizes now, and counters since the start.
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Checks of schemas that take long and are under way.

@@ -87,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// Tells how an update stands: how it ended, or that it is there.
+    /// The outcome of an update: how it ended, or that it was accepted.
     #[must_use]
     pub fn updated(self, standing: &Standing) -> Self {
         let (run_id, update_id) = (Some(standing.run_id.clone()), Some(standing.update_id.clone()));

@@ -135,7 +135,7 @@ pub enum WriterError {
     Incompatible(String),
 }
 
-/// The schema with which somebody writes a noun.
+/// A writer's schema of a public topic.
 #[derive(Clone, Debug)]
 pub struct Writer {
     noun: PublicTopic,

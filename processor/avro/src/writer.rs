@@ -27,7 +27,7 @@ pub(super) fn datum<T: Serialize>(
     record.serialize(Pen { kinds: plan.kinds(), place: 0, out })
 }
 
-/// Writes what stands at one place of the plan.
+/// Writes the value of one type of the schema.
 struct Pen<'a> {
     kinds: &'a [Kind],
     place: usize,

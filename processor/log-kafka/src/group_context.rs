@@ -30,7 +30,7 @@ pub(crate) struct GroupContext {
 }
 
 impl GroupContext {
-    /// Whether the journal reaches an offset that was applied; asks the broker only if it was not seen to.
+    /// The end of the journal, at least up to an applied offset; asks a broker only if no append has shown it.
     pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
         let seen = self.journal.seen_end(partition);
         if wanted <= seen {

@@ -355,7 +355,7 @@ impl Log for Kafka {
         let seen = self.context.journal.seen_end(partition);
         let range = self.context.ends.reaching(&topic, partition as i32, seen)?;
         self.context.journal.saw_end(partition, range.end);
-        // What was trimmed here is gone, whether a broker has heard of it yet or not.
+        // Records that were truncated here are gone, even if no broker has deleted them yet.
         Ok(range.start.max(self.context.table.of(partition).trimmed)..range.end)
     }
 

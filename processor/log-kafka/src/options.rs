@@ -100,7 +100,7 @@ pub struct Options {
     pub call_timeout_ms: u64,
     /// After so long the broker aborts a transaction whose owner is gone; also the bound of a commit.
     pub transaction_timeout_ms: u64,
-    /// Rest between two transactions of a group: the broker asks for it by refusing a begin that comes too early.
+    /// Pause between two transactions of a group, because brokers refuse one that begins too early.
     pub commit_pause_ms: u64,
     /// How often the clients tell what they have sent and received; 0 = never.
     pub statistics_interval_ms: u64,
@@ -281,7 +281,7 @@ impl Options {
         FETCH_BYTES.max(self.record_bytes_max + RECORD_OVERHEAD_BYTES)
     }
 
-    /// A reader that is told where to read and never joins its group.
+    /// A reader with assigned offsets that never joins its group.
     ///
     /// `fetch_wait`: how long the broker keeps a fetch that finds nothing. A consumer that is sent elsewhere waits for
     /// its last fetch first, and the end of a topic is known only when a fetch has found nothing.

@@ -24,7 +24,7 @@ pub struct Stats {
     pub bytes: u64,
     /// Rounds in which appends were handed over together; a round is a produce request, seldom two.
     pub rounds: u64,
-    /// Appends acknowledged without one place and stamp for all: somebody else's stand between, or two requests.
+    /// Appends acknowledged without consecutive offsets and one stamp: other records are between, or it was two requests.
     pub scattered: u64,
     /// Appends refused because too much waited.
     pub busy: u64,

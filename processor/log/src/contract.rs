@@ -288,7 +288,7 @@ fn slices_bring_what_a_restore_visits<P: Backend>(place: &P) {
             break;
         }
         if slices == 2 {
-            // What is deleted while they are brought is told of by a later one.
+            // A deletion meanwhile is in a later chunk.
             let gone = row(&log, 0, "1", None);
             crate::contract::commit(&log, 0, fence, 1, "gone", vec![gone]).expect("commit");
         }

@@ -44,14 +44,14 @@ pub fn request_suffix(request_id: &str) -> Vec<u8> {
     suffix
 }
 
-/// The suffix of the row that remembers where the outcome of an update stands.
+/// The suffix of the row that holds the event of an update's outcome.
 pub fn done_suffix(update_id: &str) -> Vec<u8> {
     let mut suffix = request_suffix(update_id);
     suffix[0] = DONE;
     suffix
 }
 
-/// How the suffixes of the rows begin that promise somebody the outcome of an update; what follows tells them apart.
+/// Prefix of the suffixes of deferred replies to an update; an id follows.
 pub fn promise_prefix(update_id: &str) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(5 + update_id.len());
     prefix.push(PROMISE);

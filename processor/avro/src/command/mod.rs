@@ -32,7 +32,7 @@ pub struct CommandRecord<'a> {
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
 }
 
-/// Where a record stands.
+/// The coordinates of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordCoordinates<'a> {
     /// The topic's name.
@@ -75,7 +75,7 @@ pub trait CommandContext {
     fn token(&self, token: &Bytes) -> Option<Token>;
 }
 
-/// How a namespace stands.
+/// A namespace, as the reader of commands knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceLookup {
     /// Commands may be sent to it.
@@ -190,7 +190,7 @@ impl Code {
         Self::Busy,
     ];
 
-    /// As it stands in `rejections` and `replies`.
+    /// Its text in `rejections` and `replies`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NullValue => "null_value",

@@ -59,7 +59,7 @@ impl TopicEnds {
         &self.uncommitted
     }
 
-    /// What it asks by.
+    /// The client of its requests.
     pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, BaseConsumer<ClientLog>) {
         (self.uncommitted, self.committed)
     }
@@ -272,8 +272,8 @@ pub(crate) fn range<C: ConsumerContext>(
     }
 }
 
-/// First offset and next offset, where `until` is known to have been there: while they end before it, whoever leads is sought
-/// anew, and what is told when the time is over is believed.
+/// First offset and next offset, where the partition is known to reach `until`. While it ends before, the leader is looked up
+/// again; after the timeout the answer counts.
 pub(crate) fn reaching<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
     topic: &str,
@@ -299,8 +299,8 @@ fn seek_leaders<C: ConsumerContext>(consumer: &BaseConsumer<C>, topic: &str) {
     let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
 }
 
-/// The topics of which a client knows who leads. One that is connected, and has not read a topic for a while, by itself asks up to
-/// a second after it was to read it.
+/// Topics whose leaders a client knows. A connected client that has not read a topic for a while requests them by itself only
+/// up to a second after it begins to read.
 #[derive(Default)]
 pub(crate) struct Leaders(Vec<(String, Instant)>);
 
@@ -338,7 +338,7 @@ fn is_passing(error: &KafkaError) -> bool {
     )
 }
 
-/// A consumer that reads up to an end and then rests without a partition.
+/// A consumer that reads up to an end and then has no partition.
 pub(crate) fn consumer(
     options: &Options,
     role: &'static str,
@@ -481,8 +481,8 @@ pub(crate) fn scan<C: ConsumerContext>(
     outcome
 }
 
-/// A range has been read where whoever was read from has all of it: a broker that has lost the others leads on for itself, and
-/// ends where it was then. Its clients are to hear who leads now.
+/// Checks that the broker had the whole range: one that lost the others still leads for itself, and ends where it was then.
+/// The client looks the leader up again.
 fn whole<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
     topic: &str,
@@ -493,7 +493,7 @@ fn whole<C: ConsumerContext>(
     if high >= until {
         return Ok(());
     }
-    // Whoever reads again finds out whether it was heard.
+    // The next read finds out whether it was answered.
     let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
     Err(io_text(format!(
         "reading {topic}-{partition}: the broker that answers ends at {high}, before {until}: it does not lead any more"

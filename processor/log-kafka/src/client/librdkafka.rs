@@ -51,7 +51,7 @@ pub(crate) fn topic_id<C: ClientContext>(
     }
 }
 
-/// The high watermark of a partition, as whoever was read from last has it; 0 where nobody was.
+/// The high watermark of a partition by the last fetch; 0 without one.
 pub(crate) fn high_watermark<C: ClientContext>(client: &Client<C>, topic: &str, partition: i32) -> u64 {
     let Ok(name) = CString::new(topic) else { return 0 };
     let (mut low, mut high) = (0, 0);
@@ -162,11 +162,11 @@ pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Byte
     found
 }
 
-/// What a consumer has next.
+/// The next event of a consumer.
 #[derive(Debug)]
 pub(crate) enum FetchedNext {
     Message,
-    /// A batch that cannot be unpacked, by its first offset.
+    /// A batch that cannot be decompressed, by its first offset.
     NotUnpacked(u64),
     /// There was nothing more when it looked.
     End,
@@ -197,7 +197,7 @@ pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Durati
     }
 }
 
-/// A question for a topic's description, and where the answer comes.
+/// A request for a topic's description, with the queue of its answer.
 struct TopicIdRequest {
     queue: *mut native::rd_kafka_queue_t,
     options: *mut native::rd_kafka_AdminOptions_t,

@@ -26,7 +26,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 pub(crate) struct BrokerReachability(Mutex<Option<Instant>>);
 
 impl BrokerReachability {
-    /// Begins to ask, for as long as somebody has the clients. Nobody waits for the thread: a question takes its time where no
+    /// Starts the thread, which runs as long as the clients exist. Nothing waits for it: a question takes its time where no
     /// broker answers.
     ///
     /// # Errors

@@ -35,14 +35,14 @@ const SEE_ENDS_EVERY: Duration = Duration::from_millis(500);
 /// How often the topic's id is compared with the one that was opened.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
-/// What the group tells: heard inside of the consumer's poll only.
+/// Callbacks of the group, called inside of the consumer's poll only.
 struct GroupListener {
     topic: ConsumedTopic,
     state: Arc<Mutex<SourceState>>,
     client_log: ClientLog,
 }
 
-/// The consumer, and what its thread shares with whoever takes.
+/// The consumer, and the state that its thread shares with the poller.
 pub(crate) struct Member {
     pub(crate) topic: ConsumedTopic,
     consumer: BaseConsumer<GroupListener>,
@@ -245,8 +245,8 @@ impl Member {
             let element = element.ok_or_else(|| io_text("the group was not asked for a partition"))?;
             element.error().map_err(|error| io("what the group has committed", &error))?;
             let committed = match element.offset() {
-                // What somebody set by a tool bears no id. Then all is read again, for nothing may be passed over; what
-                // was taken counts once.
+                // An offset set by a tool has no id. Then everything is read again, because no record may be skipped; a record
+                // that was applied counts once.
                 At::Offset(next) if next >= 0 && !element.metadata().is_empty() => {
                     Some((topic_id::parse(element.metadata()).unwrap_or_default(), next as Offset))
                 }
@@ -363,7 +363,7 @@ impl Member {
         }
     }
 
-    /// How far each partition that is read goes, as its broker told with the last records.
+    /// Notes the end of each partition, by the last fetch.
     fn see_ends(&self, duties: &mut Duties) {
         if duties.saw_ends.elapsed() < SEE_ENDS_EVERY {
             return;
@@ -404,8 +404,8 @@ impl Member {
         }
     }
 
-    /// An error of the consumer names no partition. Those where a batch stands next that cannot be unpacked are read on
-    /// behind it, and the batch is brought as one record that is lost.
+    /// An error of the consumer names no partition. A partition whose next batch cannot be decompressed is read on behind it,
+    /// and the batch is delivered as one lost record.
     fn pass_over_unreadable(&self) -> Result<(), Error> {
         let prober = Prober::open(&self.options, &self.topic.name)?;
         for (partition, from) in self.read() {
@@ -492,7 +492,7 @@ fn send_commits<C: ConsumerContext>(
 logs_as_client!(GroupListener);
 
 impl ConsumerContext for GroupListener {
-    /// Partitions that are given are not fetched before somebody says from where.
+    /// Assigned partitions are not fetched before they are begun.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         let partitions: Vec<PartitionId> = list
             .elements()

@@ -18,7 +18,7 @@ use crate::topics::admin::Admin;
 pub struct CommandsRetention {
     options: Options,
     admin: Admin,
-    /// Of the group, and never a member of it: it only asks.
+    /// A client with the group's name that never joins it.
     consumer: BaseConsumer<ClientLog>,
 }
 

@@ -26,7 +26,7 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 /// How long a dropped source waits to leave its group; after that the group's session timeout removes the member.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What waits to be taken.
+/// An event that waits to be polled.
 #[derive(Debug)]
 pub(crate) enum SourceEvent {
     Record(Fetched),
@@ -38,20 +38,20 @@ pub(crate) enum SourceEvent {
 /// A partition that the group has given to this member.
 #[derive(Debug, Default)]
 pub(crate) struct AssignedPartition {
-    /// Which assignment it is: orders that were given under an earlier one are void.
+    /// The number of the assignment: calls for an earlier one are ignored.
     pub(crate) assignment: u64,
     /// The next offset, once it is read.
     pub(crate) next: Option<Offset>,
     pub(crate) is_paused: bool,
-    /// Nothing of it comes any more.
+    /// It delivers nothing more.
     pub(crate) has_failed: bool,
-    /// All before this offset is done with.
+    /// Everything before this offset is done.
     pub(crate) done: Offset,
-    /// The end of what there is, as brokers told it last.
+    /// The end of the partition, as last known.
     pub(crate) end: Offset,
 }
 
-/// What whoever takes and the member's thread share.
+/// Shared by the poller and the member's thread.
 #[derive(Debug, Default)]
 pub(crate) struct SourceState {
     events: VecDeque<SourceEvent>,
@@ -62,7 +62,7 @@ pub(crate) struct SourceState {
     pub(crate) places: BTreeMap<PartitionId, AssignedPartition>,
     /// Assigned, and not looked at yet.
     pub(crate) fresh: Vec<PartitionId>,
-    /// What the taker knows: the assignment of each partition that it was told of.
+    /// Assignments that the poller knows, by partition.
     known: BTreeMap<PartitionId, u64>,
     /// To be read from these offsets on.
     pub(crate) begins: BTreeMap<PartitionId, Offset>,
@@ -114,7 +114,7 @@ impl SourceState {
         (read, commits)
     }
 
-    /// Adds an event; whoever is to be woken is given back.
+    /// Adds an event and returns the waker of the poller.
     #[must_use = "whoever waits must be woken"]
     pub(crate) fn add(&mut self, event: SourceEvent) -> Option<Waker> {
         self.push(event);
@@ -193,7 +193,7 @@ impl SourceState {
         taken
     }
 
-    /// The place that an order is for, if the taker knows how it stands.
+    /// The partition of a call, if the poller knows its present assignment.
     fn place(&mut self, partition: PartitionId) -> Option<&mut AssignedPartition> {
         let known = self.known.get(&partition)?;
         self.places.get_mut(&partition).filter(|place| place.assignment == *known)
@@ -298,13 +298,13 @@ impl CommandsSource {
     }
 }
 
-/// How far the reading of the commands is behind. Cheap to clone.
+/// The lag of the reading of the commands. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Lag(Weak<Mutex<SourceState>>);
 
 impl Lag {
-    /// Of each partition that this member has: the offsets, up to the end as brokers told it last, that are not done with. The end of a
-    /// transaction takes an offset too. None once the member is gone.
+    /// Offsets of each partition of this member, up to its last known end, that are not done. The end of a transaction has an
+    /// offset too. Empty once the member is gone.
     pub fn by_partition(&self) -> BTreeMap<PartitionId, u64> {
         let Some(state) = self.0.upgrade() else { return BTreeMap::new() };
         let state = state.lock();

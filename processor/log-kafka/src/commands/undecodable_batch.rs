@@ -20,7 +20,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(10);
 /// `fetch.wait.max.ms`, and the client's pause before it repeats a fetch.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
 
-/// Looks at single offsets of a topic, beside whoever reads it.
+/// Reads single offsets of a topic, beside its consumer.
 pub(crate) struct Prober {
     consumer: BaseConsumer<ClientLog>,
     topic: String,

@@ -14,7 +14,7 @@ use crate::errors::{io, refused};
 use crate::options::{Isolation, Options};
 use crate::record_format::Incarnation;
 
-/// What nodes tell each other, as somebody reads and writes it who is none of them.
+/// Reads and writes the rows of `control` without being a node.
 pub struct ControlClient {
     control: ControlTopic,
     ends: Arc<TopicEnds>,

@@ -185,7 +185,7 @@ impl ControlTopic {
 
 type Report = Mutex<Option<Result<Offset, String>>>;
 
-/// What librdkafka tells of a row.
+/// The delivery report of a row.
 struct ControlReports {
     client_log: ClientLog,
 }

@@ -20,12 +20,12 @@ const POLL: Duration = Duration::from_millis(50);
 /// Pause after a failed read.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// What is told of `control`.
+/// A change of `control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlChange<'a> {
-    /// A row has this value now; none = it is gone. Those that are there already come first, not all in their last form.
+    /// The new value of a row; None = it was removed. Existing rows come first, not all with their last value.
     Row(&'a [u8], Option<&'a [u8]>),
-    /// Everything was told that is there.
+    /// All existing rows were delivered.
     UpToDate,
 }
 
@@ -92,7 +92,7 @@ impl Follow {
         Ok(Follow { is_over, is_doubted, thread: Some(thread) })
     }
 
-    /// There must be news that were not told: what is read by may wait for an answer that got lost, and is made anew.
+    /// A change is missing: the consumer may wait for an answer that was lost, so it is replaced.
     pub fn doubt(&self) {
         self.is_doubted.store(true, Ordering::Relaxed);
     }
@@ -102,7 +102,7 @@ impl Drop for Follow {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // One that has panicked tells nothing any more.
+            // A panicked thread delivers nothing more.
             let _ = thread.join();
         }
     }

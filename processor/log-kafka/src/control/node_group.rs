@@ -29,7 +29,7 @@ const HEARTBEAT_MS: &str = "2000";
 const POLL: Duration = Duration::from_millis(50);
 /// Timeout of a request for the members.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-/// What stands around a node's name in its member's client id.
+/// Prefix and suffix of a node's name in its member's client id.
 const CLIENT_PREFIX: &str = "everlog-";
 const CLIENT_SUFFIX: &str = "-nodes";
 
@@ -49,7 +49,7 @@ struct GroupState {
     is_over: AtomicBool,
 }
 
-/// What the group tells: heard inside of the consumer's poll only.
+/// Callbacks of the group, called inside of the consumer's poll only.
 struct NodeGroupListener {
     told: Arc<GroupState>,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -117,7 +117,7 @@ impl NodeGroup {
     /// The names of all nodes that the brokers take for alive.
     ///
     /// # Errors
-    /// `Io`: the brokers do not answer, or those that do have not heard yet that this node places.
+    /// `Io`: the brokers do not answer, or do not know yet that this node is the coordinator.
     pub fn live(&self) -> Result<Vec<String>, Error> {
         let rolls = {
             let asker = self.asker.lock();
@@ -131,7 +131,7 @@ impl NodeGroup {
     }
 }
 
-/// The same, asked by somebody who is no member.
+/// The same for a process that is not a member.
 pub(crate) fn live(asker: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<String>, Error> {
     Ok(all(rolls(asker, options)?))
 }
@@ -142,8 +142,8 @@ fn asker(options: &Options) -> Result<BaseConsumer<ClientLog>, Error> {
     asker.map_err(|error| io("a client", &error))
 }
 
-/// The group as each broker has it that answers. A client's question fails as a whole for as long as it still knows of a
-/// broker that is gone, which is minutes; one made now hears only of those that live.
+/// The group as each broker that answers has it. A client's request fails while the client still knows a dead broker, for
+/// minutes; a new client knows only live ones.
 fn rolls(asker_so_far: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<Roll>, Error> {
     let group = format!("{}{GROUP}", options.prefix);
     librdkafka::rolls(asker_so_far.client(), &group, TOLD_WITHIN).or_else(|refusal| {
@@ -152,14 +152,14 @@ fn rolls(asker_so_far: &BaseConsumer<ClientLog>, options: &Options) -> Result<Ve
     })
 }
 
-/// Whoever is in any roll: one name for each process.
+/// The members in any roll: one name per process.
 fn all(rolls: Vec<Roll>) -> Vec<String> {
     let members = rolls.into_iter().flatten();
     members.filter_map(|(client_id, _)| name_of(&client_id).map(str::to_owned)).collect()
 }
 
-/// Who is alive, for the node that places: none where no roll says that it does. A broker that has lost the others goes on
-/// with the group as it was when it coordinated it, so whoever one roll does not have is gone, or is here a moment later.
+/// The live nodes, for the coordinator: None where no roll says that this node is it. A broker that lost the others keeps
+/// the group as it was, so a node that one roll lacks is dead, or joins a moment later.
 fn as_the_placer_is_told(rolls: Vec<Roll>, me: &str) -> Option<Vec<String>> {
     let says_so = |roll: &Roll| {
         roll.iter().any(|(client_id, has_partitions)| *has_partitions && name_of(client_id) == Some(me))

@@ -393,7 +393,7 @@ impl Shared {
         })
     }
 
-    /// Drops the producer, connections and all, then answers everyone who has still heard nothing.
+    /// Drops the producer with its connections, then answers all callers that have no answer yet.
     fn discard(&self, slot_id: usize, closing: bool) {
         // Nothing more is handed to it from here on.
         let producer = self.slots[slot_id].producer.write().take();
@@ -478,7 +478,7 @@ impl Delivery {
     }
 }
 
-/// What librdkafka tells of each record.
+/// Delivery reports of librdkafka.
 struct JournalDeliveries {
     shared: Arc<Shared>,
     client_log: ClientLog,

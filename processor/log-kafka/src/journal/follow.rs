@@ -86,7 +86,7 @@ impl Tails {
         Ok(Tails { shared, thread: Some(thread) })
     }
 
-    /// Follows a journal; who followed it before is told `Closed`.
+    /// Follows a journal; an earlier follower of it gets `Closed`.
     pub(crate) fn follow(
         &self,
         partition: PartitionId,
@@ -176,8 +176,8 @@ impl Shared {
         }
     }
 
-    /// An error of the consumer names no partition: whoever stands outside its journal is told so, and everyone when
-    /// nobody does.
+    /// An error of the consumer names no partition: it goes to the followers outside of their journal, and to all followers
+    /// where there is none.
     fn find_fault(&self, error: &Error) {
         let followers: Vec<_> = self.followers.lock().values().cloned().collect();
         let mut found = false;
@@ -269,7 +269,7 @@ impl Follower {
                 queue.bytes += record.bytes.len() + RECORD_BYTES;
                 queue.records.push_back(record);
             } else {
-                // A gap is never skipped: somebody deleted what is not applied yet.
+                // A gap is never skipped: records were deleted that are not applied yet.
                 let detail = format!("record {} follows {}", record.offset, queue.next);
                 queue.failed = Some(corrupt(topic, self.partition as i32, detail));
             }

@@ -18,7 +18,7 @@ use crate::options::{Isolation, Options};
 /// in parallel.
 const IDLE_MAX: usize = 4;
 
-/// Where a consumer stands.
+/// A consumer, and its next offset.
 struct Cursor {
     consumer: BaseConsumer<ClientLog>,
     partition: PartitionId,
@@ -85,7 +85,7 @@ impl JournalReader {
             resting.map_err(|error| io(&format!("reading {}", self.topic), &error))?;
             cursor.assigned = false;
         }
-        // After an error the consumer is dropped: where it stands is not known for certain.
+        // After an error the consumer is dropped, because its position is uncertain.
         self.keep(cursor);
         Ok(records)
     }
@@ -103,7 +103,7 @@ impl JournalReader {
                     match next(&cursor.consumer, &what, left)? {
                         NextMessage::Message(message) => {
                             let offset = message.offset() as Offset;
-                            // A gap is never skipped: somebody deleted what is not applied yet.
+                            // A gap is never skipped: records were deleted that are not applied yet.
                             if offset != cursor.next {
                                 let detail = format!("record {offset} follows {}", cursor.next);
                                 return Err(corrupt(&self.topic, cursor.partition as i32, detail));

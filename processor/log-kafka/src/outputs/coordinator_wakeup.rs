@@ -28,7 +28,7 @@ const WITHIN_MS: u64 = 2_000;
 /// Ids that are tried: among so many one falls into the wanted partition, however many there are.
 const IDS_MAX: u32 = 100_000;
 
-/// One coordinator at a time is roused: whoever still waits comes again.
+/// One coordinator is woken up at a time; another group that waits repeats its request.
 #[derive(Default)]
 pub(crate) struct CoordinatorWakeup {
     is_under_way: AtomicBool,

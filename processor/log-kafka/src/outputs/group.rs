@@ -46,7 +46,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Bytes of an output besides key and value.
 const OUTPUT_BYTES: usize = 64;
 
-/// Who hears the fence of a partition.
+/// Receives the fence of a partition.
 type Fenced = SyncSender<Result<Fence, Error>>;
 
 enum GroupJob {
@@ -215,8 +215,8 @@ impl GroupWorker {
         self.connected.iter().for_each(|(connected, _)| connected.idle());
     }
 
-    /// The coordinator refuses a transaction that begins before the one before is written off everywhere, and the
-    /// client then rests for longer.
+    /// Waits before a transaction begins: the coordinator refuses it until the markers of the previous one are written, and the
+    /// client then waits for longer.
     fn rest(&self) {
         if let Some(left) = self.ended.and_then(|ended| self.pause.checked_sub(ended.elapsed())) {
             std::thread::sleep(left);
@@ -366,9 +366,8 @@ impl GroupWorker {
         last.fence.into_iter().chain(last.position.map(|position| position.fence)).max_by_key(|fence| fence.0)
     }
 
-    /// Whether a newer producer belongs to a successor: one shows itself by fence rows, in a moment. Where none come, it is
-    /// this worker's own: when a connection breaks the client asks for an epoch again by itself, and the first request
-    /// may be answered late.
+    /// Whether a newer producer epoch belongs to a successor, which writes fence rows at once. Without them the epoch is this
+    /// worker's own: after a broken connection the client requests one again, and the first request may be answered late.
     fn judge(&self, lost: TransactionLost) -> TransactionLost {
         let TransactionLost::Fenced(detail) = lost else { return lost };
         let deadline = Instant::now() + SUCCESSOR_WITHIN;
@@ -393,7 +392,7 @@ impl GroupWorker {
         self.transactions.as_ref().is_some_and(Transactions::is_spent)
     }
 
-    /// Drops the producer: whoever commits here must take its partition over again. Gives what it was lost by indeed.
+    /// Drops the producer, so that every partition here must be fenced again. Returns the actual cause of the loss.
     fn give_up(&mut self, lost: TransactionLost) -> TransactionLost {
         let lost = self.judge(lost);
         for partition in self.partitions.clone() {

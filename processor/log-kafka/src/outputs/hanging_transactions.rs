@@ -91,9 +91,9 @@ pub(crate) fn find(
     Ok(Some(Hanging { topics, is_commit: must_commit(&parts, &seen) }))
 }
 
-/// What is seen of it was committed, so all of it was; and who commits under a fence has committed all before. Without
-/// any such trace both ends are right, if all of it is there: its outcome may have been told as good, never as bad.
-/// Else it was aborted, by its markers or before it was all there.
+/// Whether the transaction must be committed. It must if a part of it is visible, or a later commit of the same fence.
+/// Without such a trace either end is right if all its records are there: its commit may have been acknowledged, never
+/// refused. Else it was aborted, or not fully written.
 fn must_commit(parts: &BTreeMap<Number, Part>, seen: &BTreeSet<Number>) -> bool {
     let is_passed = |number: &Number| seen.range(*number..=(number.0, u64::MAX)).next().is_some();
     parts.keys().any(|number| number.1 != 0 && is_passed(number)) || parts.values().all(Part::is_whole)

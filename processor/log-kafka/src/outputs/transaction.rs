@@ -63,7 +63,7 @@ pub(crate) enum TransactionLost {
 /// The offsets behind the last record of each topic and partition.
 pub(crate) type Reached = BTreeMap<(Topic, PartitionId), Offset>;
 
-/// What was heard of the records of the transaction under way.
+/// Delivery reports of the transaction in flight.
 #[derive(Default)]
 struct DeliveryReports {
     delivered: usize,
@@ -116,7 +116,7 @@ impl Connected {
         self.producer.poll(Duration::ZERO);
     }
 
-    /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
+    /// Initialises the transactional id. Once it returns, the previous owner cannot commit, and its open transaction is
     /// aborted.
     pub(crate) fn begin(
         self,
@@ -142,7 +142,7 @@ impl Connected {
                 }
                 Err(error) if is_retriable(&error) && !left.is_zero() => {}
                 Err(error) => {
-                    // What the coordinator answered stands in the client's own lines, which only a poll brings.
+                    // The coordinator's answer is in the client's log lines, which only a poll delivers.
                     for _line in 0..LINES_MAX {
                         producer.poll(Duration::ZERO);
                     }

@@ -187,7 +187,7 @@ impl Committed {
     }
 }
 
-/// Behind the last record of a transaction stands its marker.
+/// The offset after a transaction's last record and its marker.
 pub(crate) fn after(reached: Offset) -> Offset {
     if reached == 0 { 0 } else { reached + 1 }
 }

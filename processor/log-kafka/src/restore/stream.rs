@@ -110,7 +110,7 @@ impl ChunkCache {
         let place = (topic, partition);
         let mut kept = self.kept.remove(&place).unwrap_or_default();
         let slice = match kept.pop_front() {
-            // What was committed since stands behind it, and is told of by the end.
+            // Later commits are behind it; the new end shows them.
             Some((start, slice, _)) if start == from => {
                 RestoreChunk { end: self.context.restored_to(topic, partition)?, ..slice }
             }

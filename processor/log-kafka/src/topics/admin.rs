@@ -83,7 +83,7 @@ impl Admin {
         Ok(found.map_or(0, |found| found.partitions().len() as u32))
     }
 
-    /// Makes topics; those that somebody else makes at the same time are taken as they are.
+    /// Creates topics; one that another process creates at the same time is accepted.
     pub(crate) fn create(&self, wanted: &[&TopicDefinition]) -> Result<(), Error> {
         if wanted.is_empty() {
             return Ok(());

@@ -101,7 +101,7 @@ pub(crate) fn tombstones_ms(existing: &BTreeMap<String, ExistingTopic>, options:
     kept_ms.min()
 }
 
-/// What differs; nothing is asked of anybody.
+/// The differences between existing topics and required ones.
 pub fn plan(existing: &BTreeMap<String, ExistingTopic>, wanted: &[TopicDefinition]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for topic in wanted {

@@ -267,7 +267,7 @@ impl<'a> Examiner<'a> {
             let bounds = self.ends.range(&topic, partition as i32, Isolation::Committed)?;
             let element = committed.find_partition(&topic, partition as i32);
             let committed = element.and_then(|element| match element.offset() {
-                // What somebody set by a tool counts as none: the reader begins anew.
+                // An offset set by a tool counts as none: the reader begins at the start.
                 At::Offset(next) if next >= 0 && !element.metadata().is_empty() => {
                     Some((next as Offset, topic_id::parse(element.metadata()) == Some(id)))
                 }

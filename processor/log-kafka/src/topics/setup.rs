@@ -29,8 +29,8 @@ pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
     compare(options, &admin, partitions)
 }
 
-/// Makes the topics that are missing, fixes what is fixed once, and tells what differs in those that were there: they
-/// are left as they are.
+/// Creates missing topics and records the partition counts. Existing topics are not changed; their differences are
+/// returned.
 ///
 /// # Errors
 /// No broker answers, or it does not let us; `Refused` where topics are there, but not the record of what was fixed.

@@ -53,12 +53,12 @@ pub enum From {
     Offset(Offset),
 }
 
-/// What a tail brings.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The next record; those of a partition come in the order of their offsets.
     Record(Record),
-    /// All that was there when the tail was opened has been brought; said once.
+    /// The end of what was there when the tail was opened; returned once.
     End,
     /// Nothing came in that time.
     Nothing,
@@ -136,7 +136,7 @@ impl Tail {
 }
 
 fn partitions(consumer: &BaseConsumer<ClientLog>, topic: &str, within: Duration) -> Result<u32, Error> {
-    // Without a question for all topics, a broker may make the one that is asked for.
+    // Metadata of all topics is requested, because a request for one may create it.
     let metadata = consumer.fetch_metadata(None, within).map_err(|error| io("no broker answers", &error))?;
     let found = metadata.topics().iter().find(|found| found.name() == topic);
     match found.map(|found| found.partitions().len() as u32) {
@@ -229,7 +229,7 @@ impl Producer {
         Self::made(options, &mut options.public_producer())
     }
 
-    /// One that produces in transactions. Whoever had the transactional id before is fenced.
+    /// One that produces in transactions. It fences the previous producer of the transactional id.
     ///
     /// # Errors
     /// `Refused`: the settings are wrong; `Io`: no broker answers, or it does not give the id.
@@ -348,7 +348,7 @@ impl Producer {
     }
 }
 
-/// What was heard of each record, by its number.
+/// Delivery reports, by the number of the record.
 type Reported = BTreeMap<usize, Result<RecordPosition, String>>;
 
 struct ProducerReports {
@@ -384,7 +384,7 @@ impl Trimmer {
         Ok(Self(Admin::open(options)?))
     }
 
-    /// Deletes what stands below an offset; it is gone when this returns, for every reader.
+    /// Deletes all records below an offset; when this returns, no reader sees them.
     ///
     /// # Errors
     /// `Io`: the brokers do not answer, do not let us, or the partition does not reach as far.

@@ -84,7 +84,7 @@ impl DiskReserve {
     }
 
     pub(super) fn look(&self) -> Permits {
-        // Where the free space cannot be told, the disk itself will say no.
+        // Where the free space cannot be read, a full disk shows itself by a failed write.
         let free_bytes = (self.free_bytes)(&self.dir).unwrap_or(u64::MAX);
         let least = |kept_bytes: u64| {
             if free_bytes >= kept_bytes {

@@ -2,7 +2,7 @@
 //!
 //! RocksDB either forgives too much (its lenient modes drop what follows a bad record) or too little (its strict
 //! one refuses the torn tail of any crash). Here each write-ahead log is read first: a bad record that was
-//! acknowledged, or that has something acknowledged behind it, is damage; a bad tail that nobody was told of is
+//! acknowledged, or that has something acknowledged behind it, is damage; a bad tail without an acknowledgement is
 //! cut off. After that the strict mode fits. docs/decisions/log.md lists what is found where.
 
 mod blocks;
