@@ -1,8 +1,8 @@
-//! The codec of all calls: a request is walked as every client would read it, and what it takes once it is decoded is counted, before
-//! it is decoded.
+//! The codec of all calls. Before a request is decoded, it is checked as every client would read it, and the memory that it will take
+//! is counted.
 //!
-//! An empty entry of a list takes two bytes in a message and a hundred in memory, so a limit of the message's bytes
-//! alone bounds nothing.
+//! An empty entry of a list takes two bytes in a message and a hundred in memory. So a limit of the message's bytes does not bound
+//! the memory.
 
 use std::marker::PhantomData;
 
@@ -15,25 +15,25 @@ use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
 use crate::wellformed;
 
-/// Bytes that the fields and list entries of a request may take in memory, their contents not counted.
+/// Bytes that the fields and list entries of a request may take in memory, without their contents.
 pub const STRUCTURE_BYTES_MAX: usize = 32 << 20;
 
-/// How the refusal of a request begins that would take more. SDKs know it as a message that is too large.
+/// The beginning of the refusal of a request that would take more. SDKs know it as a message that is too large.
 pub const TOO_LARGE: &str = "grpc: received message larger than max (";
 
-/// How the refusal of a request begins that holds what no client can read, in the words of a Temporal server.
+/// The beginning of the refusal of a request that no client can read, as by Temporal's server.
 pub const UNREADABLE: &str = "grpc: error unmarshalling request";
 
-/// A field as it is counted.
+/// How a field is counted.
 struct Part {
     tag: u32,
-    /// What one occurrence takes in memory, with what a growing list holds ready.
+    /// Bytes of one occurrence in memory, with the spare capacity of a growing list.
     bytes: usize,
-    /// What is counted within it.
+    /// The fields that are counted within it.
     parts: &'static [Part],
 }
 
-/// Any field of a request itself.
+/// Bytes that any other field of a request counts.
 const FIELD_BYTES: usize = 64;
 
 const fn leaf(tag: u32, bytes: usize) -> Part {
@@ -52,7 +52,7 @@ const COMMAND: &[Part] = &[
 /// Callbacks and links of an update.
 const UPDATE: &[Part] = &[Part { tag: 5, bytes: 256, parts: &[leaf(4, 48), leaf(5, 48)] }];
 
-/// Lists within lists, by request.
+/// Requests with lists within lists.
 const NESTED: &[(&str, &[Part])] = &[
     (
         "RespondWorkflowTaskCompletedRequest",
@@ -79,8 +79,8 @@ const NESTED: &[(&str, &[Part])] = &[
     ("SignalWithStartWorkflowExecutionRequest", &[Part { tag: 15, bytes: 0, parts: RETRY_POLICY }]),
 ];
 
-/// What the fields and list entries of a request of this name take in memory. Counts what can be read: whatever is
-/// wrong with the rest, the decoder says.
+/// Bytes that the fields and list entries of a request of this name take in memory. It stops at bytes that cannot be read; the decoder
+/// refuses them.
 pub fn structure_bytes(name: &str, message: &[u8]) -> usize {
     let parts = NESTED.iter().find(|(nested, _)| *nested == name).map_or(&[][..], |(_, parts)| parts);
     count(message, parts, FIELD_BYTES)
@@ -108,7 +108,7 @@ fn count(mut rest: &[u8], parts: &[Part], other_bytes: usize) -> usize {
     sum
 }
 
-/// Encodes and decodes protobuf; refuses requests that would take too much memory.
+/// A protobuf codec that refuses requests which would take too much memory.
 #[derive(Debug)]
 pub struct Counted<T, U> {
     types: PhantomData<(T, U)>,
@@ -139,7 +139,7 @@ where
     }
 }
 
-/// Decodes what was counted and found small enough.
+/// Checks and counts a request, then decodes it.
 #[derive(Debug)]
 pub struct CountedDecoder<T, U> {
     inner: ProstDecoder<U>,
@@ -155,7 +155,7 @@ where
     type Error = Status;
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        // A message always lies in one piece; were it not so, the rest would go uncounted, never unread.
+        // tonic passes a message as one chunk. Further chunks would be decoded without being counted.
         if U::NAME.ends_with("Request") {
             wellformed::check(&U::full_name(), message.chunk())
                 .map_err(|fault| Status::internal(format!("{UNREADABLE}: {fault}")))?;

@@ -1,14 +1,13 @@
 //! Temporal's public gRPC API: messages, server traits and clients, generated when this crate is built.
 //!
-//! What the server never looks into (payloads, headers, failures, memos, histories ...) is a field of type
-//! [`bytes::Bytes`] that holds the encoded message, so it passes through byte for byte and is never decoded.
-//! [`full`] has the same types decoded, for those who must look inside.
+//! What the server does not read (payloads, headers, failures, memos, histories ...) is a field of type [`bytes::Bytes`]
+//! with the encoded message. It passes through byte for byte and is never decoded. [`full`] has the same types decoded.
 //!
 //! Commands are the engine's own type, [`everlog_engine::command::Command`]: the same fields under the same numbers.
 //!
-//! Two things differ from real message fields, and neither shows in what SDKs send: a singular opaque field
-//! that stands twice in one message is replaced by the second one where a decoded message would be merged,
-//! and an empty value in a map is written as an entry without a value (which reads as an empty value).
+//! Opaque fields differ from message fields in two ways, which no SDK's messages show. If a singular field occurs twice, the second
+//! one replaces the first; messages would be merged. An empty value in a map is written as an entry without a value, which reads as an
+//! empty value.
 
 pub mod codec;
 pub mod wellformed;
@@ -19,8 +18,8 @@ mod opaque {
     include!(concat!(env!("OUT_DIR"), "/tree.rs"));
 }
 
-/// Messages without opaque fields: common, failure, history, errordetails, `google.rpc`, whatever is opaque
-/// elsewhere, and what these need. The enums are those of [`temporal::api::enums`].
+/// Messages without opaque fields: common, failure, history, errordetails, `google.rpc`, the types that are opaque in
+/// the other tree, and what these need. The enums are those of [`temporal::api::enums`].
 #[allow(missing_docs, clippy::all)]
 pub mod full {
     include!(concat!(env!("OUT_DIR"), "/full/tree.rs"));
@@ -48,8 +47,7 @@ pub use temporal::api::version::v1 as version;
 pub use temporal::api::workflow::v1 as workflow;
 pub use temporal::api::workflowservice::v1 as workflowservice;
 
-/// The encoded `FileDescriptorSet` of the served services and all they import, without comments: what gRPC
-/// reflection answers with.
+/// The encoded `FileDescriptorSet` of the services and all their imports, without comments. gRPC reflection serves it.
 pub const DESCRIPTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! Whether every client can read a message, contents that the server never decodes included.
+//! Checks that every client can read a message, also the contents that the server never decodes.
 //!
-//! The walk allocates nothing and looks at each byte at most once. It is as strict as the strictest client: a field of another wire
-//! type than its own is an error to Rust's decoder (and so to the SDKs that stand on it), where Go's and Java's pass over it.
+//! The check allocates nothing and reads each byte at most once. It is as strict as the strictest client: a field of the wrong wire
+//! type is an error in Rust's decoder, and so in the SDKs that use it, while Go's and Java's skip it.
 
 use std::fmt;
 
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// How deep messages may lie in a request. Clients read a hundred; what the server puts around contents in an answer, which lie
-/// deeper in a history than in the request that brought them, comes on top of this.
+/// The depth of messages in a request. Clients read a depth of 100. The rest is for the messages around the contents in a response:
+/// they are deeper in a history than in the request.
 pub const DEPTH_MAX: u32 = 85;
 
-/// How an `Any` tells its type.
+/// The prefix of type URLs.
 const ANY_TYPE_URL: u32 = 1;
 const ANY_VALUE: u32 = 2;
 
@@ -25,7 +25,7 @@ struct Shape {
 struct Field {
     tag: u32,
     kind: Kind,
-    /// It is a list.
+    /// It is repeated.
     many: bool,
 }
 
@@ -36,7 +36,7 @@ enum Kind {
     Fixed64,
     Bytes,
     String,
-    /// By its place among the shapes.
+    /// By its index among the shapes.
     Message(usize),
     Any,
 }
@@ -44,12 +44,12 @@ enum Kind {
 /// By name.
 static SHAPES: &[Shape] = include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
 
-/// Why a client could not read a message, and where.
+/// Why a client cannot read a message, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// The message, by its full name.
     message: &'static str,
-    /// The field in it; none where no field is to be made out.
+    /// The tag of the field; none if it is unknown.
     tag: Option<u32>,
     why: Why,
 }
@@ -81,8 +81,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Walks a message of this full name, such as `temporal.api.common.v1.Payloads`. One of a name that the API does not have is
-/// taken for well-formed: nobody will read it.
+/// Checks a message of this full name, such as `temporal.api.common.v1.Payloads`. A message of an unknown name passes, because no
+/// client reads it.
 ///
 /// # Errors
 /// The first fault that keeps a client from reading it.
@@ -125,7 +125,7 @@ impl Shape {
             Kind::Any => check_any(body, below()?),
             Kind::String => str::from_utf8(body).map(drop).map_err(|_| fault(Why::NotUtf8)),
             Kind::Bytes => Ok(()),
-            // The numbers of a list may stand in one field.
+            // A repeated number may be packed.
             Kind::Varint | Kind::Fixed32 | Kind::Fixed64 if field.many => {
                 let mut rest = body;
                 while rest.has_remaining() {
@@ -154,7 +154,7 @@ impl Kind {
     }
 }
 
-/// An `Any` whose type is the API's holds what a client reads as that.
+/// Checks the content of an `Any` whose type is the API's.
 fn check_any(any: &[u8], depth: u32) -> Result<(), Unreadable> {
     let shape = find("google.protobuf.Any").expect("the API has it");
     shape.check(any, depth)?;

@@ -1,20 +1,20 @@
-//! A body that comes in pieces, as one: where it comes in a single piece that is used as it is.
+//! A body collected from its frames. A body of one frame is not copied.
 
 use bytes::{Bytes, BytesMut};
 
-/// Beyond the largest message; enough for its prefix.
+/// Bytes beyond the largest message that are still read: more than its prefix, so that the service sees that it is too large.
 pub(crate) const PREFIX_ROOM_BYTES: usize = 64;
 
-/// What has come so far.
+/// The frames so far.
 #[derive(Default)]
 pub(crate) struct BodyBuffer {
     first: Bytes,
-    /// All of it, once there is more than one.
+    /// All frames, once there is more than one.
     whole: BytesMut,
 }
 
 impl BodyBuffer {
-    /// Adds what has come next.
+    /// Adds a frame.
     pub(crate) fn add(&mut self, piece: Bytes) {
         if self.len() == 0 {
             self.first = piece;
@@ -26,12 +26,12 @@ impl BodyBuffer {
         self.whole.extend_from_slice(&piece);
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.whole.len()
     }
 
-    /// All of them.
+    /// The body.
     pub(crate) fn into_bytes(self) -> Bytes {
         if self.whole.is_empty() { self.first } else { self.whole.freeze() }
     }

@@ -1,7 +1,7 @@
-//! How a run has closed, as clients are told that go on to no next run by themselves.
+//! The close event of a run that has a next run, for clients that do not follow to the next run by themselves.
 //!
-//! Java's client is one of them: it asks for the close event of an attempt that failed, and takes it for the end. A Temporal
-//! server shows it a continuation instead, as it had written for retries and schedules in former times.
+//! Java's client takes the close event of a failed attempt for the end of the workflow. Temporal's server shows it a
+//! continued-as-new event instead, which it once wrote for retries and cron runs.
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
@@ -10,8 +10,8 @@ use prost::Message;
 
 use crate::codec::failure;
 
-/// A history of which the last event is the close event: where another run follows, that event is its continuation. Only
-/// what leads to the next run is filled.
+/// Replaces the close event at the end of a history by a continued-as-new event, if there is a next run. Only the fields that lead to
+/// the next run are set.
 pub(crate) fn continued(history: Bytes) -> Bytes {
     let Ok(mut read) = History::decode(history.clone()) else { return history };
     let Some(event) = read.events.last_mut() else { return history };

@@ -1,4 +1,4 @@
-//! Failures that the gateway reads, cuts or writes; everywhere else they pass through unread.
+//! Failures that the gateway reads, truncates or writes. All others pass through as bytes.
 
 use bytes::Bytes;
 use everlog_temporal_api::enums::TimeoutType;
@@ -8,25 +8,25 @@ use prost::Message;
 
 use crate::limits::Limits;
 
-/// How many causes behind one another are kept of a failure that is cut.
+/// The depth of causes that a truncated failure keeps.
 const CAUSES_MAX: usize = 20;
-/// What a text takes beside its own bytes.
+/// Bytes that a text field takes beside its text: tag and length.
 const TEXT_BYTES: usize = 4;
 
-/// True where the failure was raised by the user's code.
+/// True if the failure is an application failure, raised by user code.
 pub(crate) fn is_application(failure: &Bytes) -> bool {
     Failure::decode(failure.clone())
         .is_ok_and(|failure| matches!(failure.failure_info, Some(FailureInfo::ApplicationFailureInfo(_))))
 }
 
-/// A final failure that the server raises, with another one behind it.
+/// A non-retryable server failure with a cause.
 pub(crate) fn server(message: &str, cause: Option<Bytes>) -> Bytes {
     let info = FailureInfo::ServerFailureInfo(ServerFailureInfo { non_retryable: true });
     let failure = Failure { message: message.into(), cause, failure_info: Some(info), ..Failure::default() };
     failure.encode_to_vec().into()
 }
 
-/// Why a run that took too long is followed by another one.
+/// The failure of a run that timed out and is retried.
 pub(crate) fn run_timeout() -> Bytes {
     let info = TimeoutFailureInfo { timeout_type: TimeoutType::StartToClose.into(), ..Default::default() };
     let failure = Failure {
@@ -38,12 +38,12 @@ pub(crate) fn run_timeout() -> Bytes {
     failure.encode_to_vec().into()
 }
 
-/// What stands for a failure that is larger than a payload may be: final, with what fits of it behind.
+/// Replaces a failure that exceeds the limit of a payload: a non-retryable failure with the truncated one as its cause.
 pub(crate) fn oversize(failure: &Bytes, limits: &Limits) -> Bytes {
     server("Failure exceeds size limit.", Some(cut(failure, limits.cut_failure_bytes)))
 }
 
-/// The failure itself where it has at most `bytes_max` bytes, else what of it fits, the more important first.
+/// The failure if it has at most `bytes_max` bytes; else truncated, with the important fields first.
 pub(crate) fn cut(failure: &Bytes, bytes_max: usize) -> Bytes {
     if failure.len() <= bytes_max {
         return failure.clone();
@@ -51,7 +51,7 @@ pub(crate) fn cut(failure: &Bytes, bytes_max: usize) -> Bytes {
     beginning(failure, bytes_max, CAUSES_MAX).encode_to_vec().into()
 }
 
-/// As much of each text as there is room for, as Temporal's server counts it, and the kind without what the user put into it.
+/// Truncates each text to the room that is left, counted as Temporal's server counts it, and drops details and other payloads.
 fn beginning(failure: &Bytes, mut left: usize, causes_max: usize) -> Failure {
     let read = Failure::decode(failure.clone()).unwrap_or_default();
     let fitting = |text: &str, left: &mut usize| {

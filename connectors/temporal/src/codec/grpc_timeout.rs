@@ -1,15 +1,15 @@
-//! A caller's timeout, as gRPC's header carries it.
+//! The timeout of a call, in the header `grpc-timeout`.
 
 use std::time::Duration;
 
 use tonic::codegen::http::HeaderMap;
 
-/// How long the caller waits for its answer: up to eight digits and a unit; none where the caller names no timeout.
+/// The caller's timeout; none if it sets none.
 pub(crate) fn of(headers: &HeaderMap) -> Option<Duration> {
     duration(headers.get("grpc-timeout")?.to_str().ok()?)
 }
 
-/// A duration as gRPC writes it.
+/// Parses a timeout: one to eight digits and a unit.
 fn duration(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! Encoded histories, taken apart between events: no event is ever decoded, and none is encoded again.
+//! Encoded histories, cut between events. No event is decoded or encoded again.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const EVENTS_KEY: u64 = 1 << 3 | 2;
 /// The key of an event's first field, its id.
 const ID_KEY: u8 = 1 << 3;
 
-/// Where an event stands in an encoded history, its key and length included.
+/// The position of an event in an encoded history, with its key and length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// The event's id.
@@ -28,7 +28,7 @@ struct Id {
     id: i64,
 }
 
-/// The events of an encoded history, in order. Bytes that are no history end the list.
+/// The events of an encoded history, in order. The list ends at bytes that are not an event.
 pub(crate) fn spans(history: &Bytes) -> Vec<Span> {
     let mut found = Vec::new();
     let mut rest = history.as_ref();
@@ -60,7 +60,7 @@ fn event_id(mut event: &[u8]) -> i64 {
     Id::decode(event).map_or(0, |event| event.id)
 }
 
-/// The history of only the last event.
+/// The last event alone.
 pub(crate) fn last(history: &Bytes) -> Bytes {
     spans(history).pop().map_or_else(Bytes::new, |span| history.slice(span.range))
 }
@@ -75,7 +75,7 @@ pub(crate) fn until(history: &Bytes, end_event_id: i64) -> Bytes {
     history.slice(..end)
 }
 
-/// The events in the opposite order.
+/// The events, newest first.
 pub(crate) fn reversed(history: &Bytes) -> Bytes {
     let mut turned = BytesMut::with_capacity(history.len());
     for span in spans(history).iter().rev() {
@@ -84,7 +84,7 @@ pub(crate) fn reversed(history: &Bytes) -> Bytes {
     turned.freeze()
 }
 
-/// The history with more events behind it.
+/// The history with more events at its end.
 pub(crate) fn with_tail(history: Bytes, tail: Vec<HistoryEvent>) -> Bytes {
     if tail.is_empty() {
         return history;

@@ -1,5 +1,5 @@
-//! What requests and answers are made of: their checks, errors, times, payloads and events. Nothing here knows a call, a node or a
-//! partition.
+//! The parts of requests and responses: checks, errors, times, payloads, versions and events. Nothing here knows a call or a
+//! node.
 
 pub(crate) mod body_buffer;
 pub(crate) mod close_event;

@@ -1,4 +1,4 @@
-//! Payloads of a request: how large they may be, and what of them the server keeps for long.
+//! Payloads of a request: their limits, and copies of those that are stored.
 
 use bytes::Bytes;
 use everlog_engine::machine::memo_and_search_attributes::check_search_attributes;
@@ -42,7 +42,7 @@ impl Checks<'_> {
 
     pub(crate) fn search_attributes(&self, given: Option<&Bytes>) -> Result<(), Status> {
         let Some(given) = given else { return Ok(()) };
-        // Counted before anybody takes memory for them.
+        // Counted before they take memory.
         let (count, most) = (entries(given).count(), self.settings.search_attributes_max);
         if i64::try_from(count).is_ok_and(|count| count > most) {
             return Err(invalid(format!("number of search attributes {count} exceeds limit {most}")));
@@ -78,8 +78,7 @@ impl Checks<'_> {
     }
 }
 
-/// A copy of its own of what the server keeps for long: the bytes of a request share one buffer, and a few of them
-/// would hold on to all of it.
+/// Copies bytes that are stored. The bytes of a request share one buffer, which a stored field would keep in memory as a whole.
 pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
     bytes.map(|bytes| Bytes::copy_from_slice(&bytes))
 }

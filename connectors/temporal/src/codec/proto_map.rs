@@ -1,4 +1,4 @@
-//! Encoded maps (memos, search attributes), walked through entry by entry without taking memory for them.
+//! Encoded maps (memos, search attributes), read entry by entry without decoding them into memory.
 
 use bytes::Buf;
 use prost::DecodeError;
@@ -12,7 +12,7 @@ pub(crate) struct MapEntry<'a> {
     pub value: &'a [u8],
 }
 
-/// The bytes are no map.
+/// The bytes are not an encoded map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -40,7 +40,7 @@ fn entry(bytes: &[u8]) -> Result<MapEntry<'_>, Malformed> {
     Ok(MapEntry { key, value })
 }
 
-/// Of a field that stands several times the last one counts.
+/// The last value of a singular field.
 fn last(message: &[u8], tag: u32) -> Result<&[u8], Malformed> {
     let mut rest = message;
     let mut found: &[u8] = &[];

@@ -1,8 +1,8 @@
-//! Moments and spans: milliseconds inside, protobuf's messages outside.
+//! Times and durations: milliseconds in the engine, protobuf messages in the API.
 
 use everlog_engine::time as engine;
 
-/// The moment `ms` milliseconds after 1970-01-01 UTC.
+/// The timestamp `ms` milliseconds after 1970-01-01 UTC.
 pub(crate) fn timestamp(ms: i64) -> prost_types::Timestamp {
     let engine::Timestamp { seconds, nanos } = engine::Timestamp::from_ms(ms);
     prost_types::Timestamp { seconds, nanos }
@@ -13,22 +13,22 @@ pub(crate) fn timestamp_if_set(ms: i64) -> Option<prost_types::Timestamp> {
     (ms != 0).then(|| timestamp(ms))
 }
 
-/// The span of `ms` milliseconds.
+/// The duration of `ms` milliseconds.
 pub(crate) fn duration(ms: i64) -> prost_types::Duration {
     outer(engine::Duration::from_ms(ms))
 }
 
-/// A span as the API has it.
+/// The engine's duration as the API's.
 pub(crate) fn outer(span: engine::Duration) -> prost_types::Duration {
     prost_types::Duration { seconds: span.seconds, nanos: span.nanos }
 }
 
-/// A span as the engine has it.
+/// The API's duration as the engine's.
 pub(crate) fn inner(span: prost_types::Duration) -> engine::Duration {
     engine::Duration { seconds: span.seconds, nanos: span.nanos }
 }
 
-/// True of a moment as RFC 3339 writes it: date, time and zone.
+/// True of an RFC 3339 timestamp with date, time and zone.
 pub(crate) fn is_rfc3339(text: &str) -> bool {
     let is_zone = |zone: &str| matches!(zone.as_bytes(), [b'+' | b'-', _, _, b':', _, _]);
     let has_zone =

@@ -1,4 +1,4 @@
-//! The gateway's randomness: the only one in the house, and never part of a decision. And what looks like it and is not.
+//! Random UUIDs, which never enter a decision, and UUIDs derived from a name.
 
 use uuid::{Builder, Uuid};
 
@@ -9,7 +9,8 @@ pub fn id() -> String {
     Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// UUIDs for what is there from the first start, and is made again where it was deleted: the same for all nodes that make it at once.
+/// UUIDs derived from a name, for what every node creates at its first start: all nodes take the same one. The next ones serve when
+/// it was deleted.
 pub(crate) fn ids_of(name: &str) -> impl Iterator<Item = String> {
     (0_u64..).map(move |number| {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{name}/{number}").as_bytes()).to_string()

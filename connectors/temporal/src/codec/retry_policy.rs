@@ -1,11 +1,11 @@
-//! Retry policies: the engine's inside, the API's outside.
+//! Retry policies: the engine's and the API's message.
 
 use everlog_engine::api_types::RetryPolicy;
 use everlog_temporal_api::common;
 
 use crate::codec::proto_time;
 
-/// A policy as the API has it.
+/// The engine's policy as the API's.
 pub(crate) fn outer(policy: RetryPolicy) -> common::RetryPolicy {
     common::RetryPolicy {
         initial_interval: policy.initial_interval.map(proto_time::outer),
@@ -16,7 +16,7 @@ pub(crate) fn outer(policy: RetryPolicy) -> common::RetryPolicy {
     }
 }
 
-/// A policy as the engine has it.
+/// The API's policy as the engine's.
 pub(crate) fn inner(policy: common::RetryPolicy) -> RetryPolicy {
     RetryPolicy {
         initial_interval: policy.initial_interval.map(proto_time::inner),

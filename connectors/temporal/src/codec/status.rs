@@ -1,4 +1,4 @@
-//! Errors as Temporal's clients know them: code, message, and details that are unpacked into typed exceptions.
+//! Errors as Temporal's SDKs know them: code, message, and the details that SDKs turn into typed exceptions.
 
 use bytes::Bytes;
 use everlog_engine::Rejection;
@@ -13,25 +13,25 @@ use tonic::{Code, Status};
 
 use crate::codec::failure;
 
-/// Bytes of a message: it travels in a header, and clients bound their headers.
+/// Bytes of a message. It is sent in a header, and clients bound their headers.
 const MESSAGE_BYTES_MAX: usize = 2_000;
-/// Bytes of a failure in the details, which travel in a header as well.
+/// Bytes of a failure in the details, which are sent in a header as well.
 const FAILURE_BYTES_MAX: usize = 4_000;
 
 const CAUSE_HEADER: &str = "x-resource-exhausted-cause";
 const SCOPE_HEADER: &str = "x-resource-exhausted-scope";
 
-/// The request can never succeed.
+/// INVALID_ARGUMENT: the request can never succeed.
 pub(crate) fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(shortened(message.into()))
 }
 
-/// What nobody may ask for.
+/// PERMISSION_DENIED: the request is not permitted to anybody.
 pub(crate) fn denied(message: impl Into<String>) -> Status {
     detailed(Code::PermissionDenied, message.into(), &errordetails::PermissionDeniedFailure::default())
 }
 
-/// A run, task or activity that is not there (any more).
+/// NOT_FOUND: the run, task or activity does not exist any more.
 pub(crate) fn not_found(message: impl Into<String>) -> Status {
     detailed(Code::NotFound, message.into(), &errordetails::NotFoundFailure::default())
 }
@@ -42,12 +42,12 @@ pub(crate) fn namespace_not_found(namespace: &str) -> Status {
     detailed(Code::NotFound, format!("Namespace {namespace} is not found."), &detail)
 }
 
-/// The namespace of this name was deleted, and the call needs one that is not.
+/// The namespace of this name is deleted.
 pub(crate) fn namespace_deleted(namespace: &str) -> Status {
     invalid_state(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
 }
 
-/// The same, of a call that begins something.
+/// The same, for an RPC that starts a workflow.
 pub(crate) fn namespace_not_registered(namespace: &str) -> Status {
     invalid_state(namespace, &[NamespaceState::Registered])
 }
@@ -63,7 +63,7 @@ fn invalid_state(namespace: &str, allowed: &[NamespaceState]) -> Status {
     detailed(Code::FailedPrecondition, message, &detail)
 }
 
-/// A namespace of this name is there already.
+/// A namespace of this name exists.
 pub(crate) fn namespace_exists(namespace: &str) -> Status {
     let message = format!("Namespace {namespace} already exists.");
     detailed(Code::AlreadyExists, message, &errordetails::NamespaceAlreadyExistsFailure::default())
@@ -80,7 +80,7 @@ pub(crate) fn query_failed(message: String, failure: Option<Bytes>) -> Status {
     detailed(Code::InvalidArgument, message, &errordetails::QueryFailedFailure { failure })
 }
 
-/// Too much; the cause and the scope say of what.
+/// RESOURCE_EXHAUSTED, with cause and scope.
 pub(crate) fn exhausted(
     cause: ResourceExhaustedCause,
     scope: ResourceExhaustedScope,
@@ -95,28 +95,28 @@ pub(crate) fn exhausted(
     Status::with_details_and_metadata(Code::ResourceExhausted, message, details, metadata)
 }
 
-/// There is no place for a further call.
+/// The budget of calls is exhausted.
 pub(crate) fn overloaded() -> Status {
     let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
     exhausted(cause, scope, "too many calls at once")
 }
 
-/// Tells nodes that nothing was taken, since another one serves the partition.
+/// The header by which a node says that another one owns the partition, and that the call took no effect.
 const MOVED_HEADER: &str = "everlog-moved";
 
-/// The partition is not here, and nothing was taken.
+/// The partition has another owner, and the call took no effect.
 pub(crate) fn moved() -> Status {
     let mut metadata = MetadataMap::new();
     metadata.insert(MOVED_HEADER, MetadataValue::from_static("1"));
     Status::with_metadata(Code::Unavailable, CallFailure::Moved.to_string(), metadata)
 }
 
-/// True for an answer that says so.
+/// True of a response with this refusal.
 pub(crate) fn is_moved(headers: &HeaderMap) -> bool {
     headers.contains_key(MOVED_HEADER)
 }
 
-/// What the partition said instead of an answer.
+/// The status of a failure of the partition.
 pub(crate) fn of_failure(failure: CallFailure) -> Status {
     match failure {
         CallFailure::Busy => {
@@ -142,7 +142,7 @@ pub(crate) fn of_failure(failure: CallFailure) -> Status {
     }
 }
 
-/// What the engine refused.
+/// The status of a rejection by the engine.
 pub(crate) fn of_rejection(rejection: Rejection) -> Status {
     match rejection {
         Rejection::NotFound(message) => not_found(message),
@@ -155,7 +155,7 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
             exhausted(ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace, message)
         }
         Rejection::NamespaceUnknown(name) => namespace_not_found(&name),
-        // Known by its UUID only: its name is another one by now.
+        // The rejection has the UUID only, because the name has changed.
         Rejection::NamespaceDeleted(id) => namespace_deleted(&id),
         Rejection::TooMany(message) => Status::failed_precondition(shortened(message)),
         Rejection::AlreadyStarted { message, run_id, first_run_id, request_id } => {
@@ -169,12 +169,12 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
     }
 }
 
-/// An answer of another kind than the order has: never the caller's fault.
+/// The reply is of another kind than the request: an error of the server.
 pub(crate) fn unexpected_reply() -> Status {
     Status::internal("unexpected reply")
 }
 
-/// The cause that a status of exhaustion names, and its scope; for metrics.
+/// The cause and scope of a RESOURCE_EXHAUSTED status, for metrics.
 pub(crate) fn exhaustion(status: &Status) -> (&str, &str) {
     let text =
         |name| status.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or("Unspecified");

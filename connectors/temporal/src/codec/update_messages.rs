@@ -1,4 +1,4 @@
-//! Updates as workers see them: messages beside the commands of a workflow task.
+//! The protocol messages of updates, in a workflow task and in its completion.
 
 use everlog_engine::Run;
 use everlog_engine::machine::update::{Body, Message, Update, given};
@@ -7,7 +7,7 @@ use everlog_temporal_api::{protocol, update};
 use prost::Name;
 use prost_types::Any;
 
-/// The updates that go along with a started task, as its worker is told.
+/// The messages of the updates that are delivered with a started task.
 pub(crate) fn for_worker(run: &Run, started_event_id: i64) -> Vec<protocol::Message> {
     let message = |update: &Update| protocol::Message {
         id: format!("{}/request", update.update_id),
@@ -21,7 +21,7 @@ pub(crate) fn for_worker(run: &Run, started_event_id: i64) -> Vec<protocol::Mess
     given(run).into_iter().map(message).collect()
 }
 
-/// What a worker says of updates.
+/// The messages of a completed task, for the engine.
 pub(crate) fn from_worker(messages: Vec<protocol::Message>) -> Vec<Message> {
     let said = |message: protocol::Message| Message {
         id: message.id,

@@ -1,4 +1,6 @@
-//! What a request has to be like before it becomes an order: ids, sizes, durations, and features that come later.
+//! Checks of a request before it is sent to a partition: ids, sizes, durations, task queues, unsupported features.
+//!
+//! The texts are those of Temporal's server. What depends on the state of a run is checked by the engine.
 
 use bytes::Bytes;
 use everlog_engine::Settings;
@@ -15,10 +17,10 @@ use crate::codec::random_ids;
 use crate::codec::status::invalid;
 use crate::limits::Limits;
 
-/// Queues whose names begin like this are the server's own.
+/// The prefix of task queue names that are reserved for the server.
 const RESERVED_QUEUE_PREFIX: &str = "/_sys/";
 
-/// The limits that requests are held against.
+/// The limits that requests are checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checks<'a> {
     pub limits: &'a Limits,
@@ -26,7 +28,7 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// An id or a name that has to be there.
+    /// A required id or name.
     pub(crate) fn id(&self, what: &str, text: &str) -> Result<(), Status> {
         if text.is_empty() {
             return Err(invalid(format!("{what} is not set on request.")));
@@ -34,7 +36,7 @@ impl Checks<'_> {
         self.length(what, text)
     }
 
-    /// An id or a name that may be absent.
+    /// An optional id or name.
     pub(crate) fn length(&self, what: &str, text: &str) -> Result<(), Status> {
         if exceeds(text.len(), self.settings.id_bytes_max) {
             return Err(invalid(format!("{what} length exceeds limit.")));
@@ -42,7 +44,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Something that is kept for a while.
+    /// Bytes that are stored for a while.
     pub(crate) fn bytes(&self, what: &str, bytes: usize) -> Result<(), Status> {
         if exceeds(bytes, 4 * self.settings.id_bytes_max) {
             return Err(invalid(format!("{what} exceeds the size limit.")));
@@ -50,13 +52,13 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// A request id; where there is none, one is made up, and a retry of the request is not recognised.
+    /// The request id. Without one a random id is used, and a retry of the request is not recognised.
     pub(crate) fn request_id(&self, given: String) -> Result<String, Status> {
         self.length("RequestId", &given)?;
         Ok(if given.is_empty() { random_ids::id() } else { given })
     }
 
-    /// A run by its ids. An empty run id means the current run.
+    /// An execution. An empty run id means the current run.
     pub(crate) fn execution(&self, given: Option<WorkflowExecution>) -> Result<WorkflowExecution, Status> {
         let given = given.ok_or_else(|| invalid("Execution is not set on request."))?;
         self.run(given.workflow_id, given.run_id)
@@ -68,13 +70,13 @@ impl Checks<'_> {
         Ok(WorkflowExecution { workflow_id, run_id: run_id_or_empty(run_id, "RunId")? })
     }
 
-    /// The first run of a chain. Whatever is no run id names no chain that is known.
+    /// The first run id of a chain. Text that is no UUID names no known chain.
     pub(crate) fn first_run_id(&self, given: String) -> Result<String, Status> {
         self.length("FirstExecutionRunId", &given)?;
         Ok(Uuid::try_parse(&given).map_or(given, |uuid| uuid.to_string()))
     }
 
-    /// The name of a task queue.
+    /// A task queue.
     pub(crate) fn task_queue(&self, given: Option<TaskQueue>) -> Result<TaskQueue, Status> {
         let queue = given.ok_or_else(|| invalid("taskQueue is not set"))?;
         if queue.name.is_empty() {
@@ -93,7 +95,7 @@ impl Checks<'_> {
     }
 }
 
-/// A queue is the private one of a worker.
+/// True of the sticky task queue of a worker.
 pub(crate) fn is_sticky(queue: &TaskQueue) -> Result<bool, Status> {
     match TaskQueueKind::try_from(queue.kind) {
         Ok(TaskQueueKind::Unspecified | TaskQueueKind::Normal) => Ok(false),
@@ -105,7 +107,7 @@ pub(crate) fn is_sticky(queue: &TaskQueue) -> Result<bool, Status> {
     }
 }
 
-/// A run id in its usual form; empty stays empty.
+/// A run id in lower case with hyphens; empty stays empty.
 pub(crate) fn run_id_or_empty(run_id: String, what: &str) -> Result<String, Status> {
     if run_id.is_empty() {
         return Ok(run_id);
@@ -117,7 +119,7 @@ pub(crate) fn run_id_or_empty(run_id: String, what: &str) -> Result<String, Stat
     }
 }
 
-/// A span in ms, 0 where it is absent; beyond 100 years it counts as 100 years.
+/// A duration in ms, 0 if it is absent, and at most 100 years.
 pub(crate) fn span_ms(what: &str, span: Option<prost_types::Duration>) -> Result<i64, Status> {
     let Some(span) = span.map(proto_time::inner) else {
         return Ok(0);
@@ -129,13 +131,13 @@ pub(crate) fn span_ms(what: &str, span: Option<prost_types::Duration>) -> Result
     Ok(span.to_ms())
 }
 
-/// A feature that comes later is refused, never dropped.
+/// Refuses a field that is not supported yet. No field is ignored silently.
 pub(crate) fn not_yet(field: &str, is_set: bool) -> Result<(), Status> {
     if is_set { Err(invalid(format!("{field} is not supported yet."))) } else { Ok(()) }
 }
 
-/// Workers without versions are welcome; those with one come later. The older field `deployment` says the same less
-/// well, SDKs fill it in for any worker, and it means nothing without a version.
+/// Refuses versioned workers, which are not supported yet. The older field `deployment` is not checked, because SDKs set it for every
+/// worker, and it means nothing without a version.
 pub(crate) fn unversioned(options: Option<&Bytes>, field: &str) -> Result<(), Status> {
     let Some(options) = options.filter(|options| !options.is_empty()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Versions of workers, as requests speak of them and runs tell them: held against Temporal's rules, and carried.
+//! Worker versions: read from requests, checked by Temporal's rules, and written into responses.
 
 use bytes::Bytes;
 use everlog_engine::Run;
@@ -22,12 +22,12 @@ use tonic::Status;
 use crate::codec::status::invalid;
 use crate::codec::validation::Checks;
 
-/// What a worker is whose builds nobody has ordered, where its build is told.
+/// The build id of an unversioned worker.
 pub(crate) const UNVERSIONED: &str = "unversioned";
-/// The same where a version is told as one word.
+/// The version of an unversioned worker, as one word.
 pub(crate) const NO_VERSION: &str = "__unversioned__";
 
-/// What a worker says of its version, as it is told to whoever asks about the queue; none where it says nothing.
+/// The version fields of a poll, encoded for DescribeTaskQueue; none if the worker sets none.
 pub(crate) fn worker_version(
     checks: Checks<'_>,
     capabilities: Option<WorkerVersionCapabilities>,
@@ -43,7 +43,7 @@ pub(crate) fn worker_version(
     Ok(Some(said.into()))
 }
 
-/// What a start says of the version of its workers, in today's words whichever it has used.
+/// The versioning override of a start, in the present form also if the request has a deprecated one.
 pub(crate) fn overriding(checks: &Checks<'_>, given: Option<&Bytes>) -> Result<Option<Override>, Status> {
     let Some(given) = read::<VersioningOverride>("versioning_override", given)? else { return Ok(None) };
     let overriding = match &given.r#override {
@@ -74,7 +74,7 @@ fn pin(version: Option<Version>) -> Override {
     Override { pinned: Some(Pinned { behavior, version }), auto_upgrade: false }
 }
 
-/// An override as SDKs said it before there was a place for each kind.
+/// An override in the deprecated fields.
 fn in_old_words(given: &VersioningOverride) -> Result<Override, Status> {
     let behavior = Behavior::try_from(given.behavior)
         .map_err(|_unknown| invalid(format!("override behavior {} not recognized", given.behavior)))?;
@@ -110,7 +110,7 @@ fn of_deployment(deployment: &Deployment) -> Result<Override, Status> {
     Ok(pin(Some(Version { build_id, deployment_name: series_name })))
 }
 
-/// A version as one word: its deployment, a point, or after that a colon, and its build.
+/// Parses a version as one word: deployment, point or colon, build id.
 fn of_word(word: &str) -> Result<Version, Status> {
     let cut = word.split_once('.').map(|(name, build_id)| match word.split_once(':') {
         Some(earlier) if earlier.0.len() < name.len() => earlier,
@@ -127,7 +127,7 @@ fn of_word(word: &str) -> Result<Version, Status> {
     }
 }
 
-/// What the worker says of itself that completes a task.
+/// The version that a completed workflow task reports.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedVersion {
     pub behavior: i32,
@@ -135,7 +135,7 @@ pub(crate) struct ReportedVersion {
     pub version: Option<Version>,
 }
 
-/// A version without a name or without a build is none.
+/// Reads and checks the reported version. Without a deployment name or a build id there is none.
 pub(crate) fn reported(
     checks: &Checks<'_>,
     request: &RespondWorkflowTaskCompletedRequest,
@@ -150,7 +150,7 @@ pub(crate) fn reported(
             "versioning behavior cannot be specified without deployment options being set with versioned mode",
         ));
     }
-    // Some SDKs tell a behavior of workers without versions as well.
+    // Some SDKs report a behavior for unversioned workers as well.
     let behavior = if options.is_some() && !is_versioned { 0 } else { request.versioning_behavior };
     let former = deployment.unwrap_or_default();
     let former = Version { build_id: former.build_id, deployment_name: former.series_name };
@@ -177,7 +177,7 @@ fn check(checks: &Checks<'_>, whose: &str, deployment_name: &str, build_id: &str
     checks.length(&format!("{whose}.BuildId"), build_id)
 }
 
-/// What a run goes by, in old words and in new ones.
+/// The versioning of a run, in the present and in the deprecated fields.
 pub(crate) fn info(run: &Run) -> Option<WorkflowExecutionVersioningInfo> {
     let Versioning { overriding, behavior, version, .. } = run.properties.versioning.as_ref()?;
     Some(WorkflowExecutionVersioningInfo {
@@ -193,7 +193,7 @@ fn word(version: Option<&Version>) -> String {
     version.map_or(NO_VERSION.into(), |version| format!("{}.{}", version.deployment_name, version.build_id))
 }
 
-/// The encoded override: today's words, and behind them the old ones.
+/// The encoded override, with the deprecated fields after the present ones.
 fn override_message(overriding: &Override) -> Bytes {
     let pinned_version = overriding.pinned.as_ref().map(|pinned| word(pinned.version.as_ref()));
     let old = VersioningOverride {
@@ -204,7 +204,7 @@ fn override_message(overriding: &Override) -> Bytes {
     [overriding.encode_to_vec(), old.encode_to_vec()].concat().into()
 }
 
-/// The first of a run's build ids: what its workers go by now.
+/// The first build id of a run: how its workers are assigned now.
 pub(crate) fn build_word(run: &Run) -> Option<String> {
     let versioning = run.properties.versioning.as_ref();
     let behavior = versioning.map_or(0, Versioning::in_force);

@@ -1,4 +1,4 @@
-//! Which workers a list is asked for: comparisons of what they say of themselves, joined by AND and OR, in brackets.
+//! The query of ListWorkers: comparisons of heartbeat fields, joined by AND and OR, with brackets.
 
 use everlog_temporal_api::enums::WorkerStatus;
 use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
@@ -6,12 +6,12 @@ use tonic::Status;
 
 use crate::codec::status::invalid;
 
-/// The longest query.
+/// The longest query, in bytes.
 const QUERY_BYTES_MAX: usize = 4_096;
-/// Brackets within brackets.
+/// The depth of brackets. It bounds the recursion of the parser.
 const DEPTH_MAX: usize = 16;
 
-/// A query that was read.
+/// A parsed query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WorkerFilter {
     All,
@@ -48,7 +48,7 @@ enum Word {
 }
 
 impl WorkerFilter {
-    /// Reads a query; an empty one lets everything through.
+    /// Parses a query; an empty one matches every worker.
     pub(crate) fn read(query: &str) -> Result<Self, Status> {
         if query.len() > QUERY_BYTES_MAX {
             return Err(malformed("it is too long"));
@@ -65,7 +65,7 @@ impl WorkerFilter {
         }
     }
 
-    /// True where the worker is one of those that are asked for.
+    /// True if the worker matches.
     pub(crate) fn passes(&self, worker: &WorkerHeartbeat) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! Activity tasks: polled, kept alive, completed, failed, canceled; by token or by id.
+//! Activity tasks: poll, heartbeat, complete, fail and cancel, by token or by id.
 
 use bytes::Bytes;
 use everlog_engine::Reply;
@@ -38,7 +38,8 @@ pub(crate) async fn poll(
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
     let task_queue = checks.task_queue(request.task_queue)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
-    let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second); // A rate without end is none.
+    let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second);
+    // An infinite rate means none.
     let rate = rate.filter(|rate| *rate != f64::INFINITY);
     if rate.is_some_and(|rate| rate.is_nan() || rate < 0.0) {
         return Err(invalid("task_queue_metadata.max_tasks_per_second is not a rate."));
@@ -57,14 +58,15 @@ pub(crate) async fn poll(
     };
     let (response, receipt) = match long_poll::wait(call, poll, &request.worker_instance_key).await? {
         Some(Delivery::Activity(task)) => response::of_activity(call.response_context(), *task),
-        Some(Delivery::Remote(told)) => response::read(told)?, // A task of the wrong kind goes back to its queue when it is dropped.
+        Some(Delivery::Remote(told)) => response::read(told)?,
+        // A task of the wrong kind is requeued when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
     };
     call.hands_out(receipt);
     Ok(response)
 }
 
-/// Which attempt a report is about.
+/// The attempt that a request names.
 type Attempt = (WorkflowExecution, Target);
 
 fn by_token(call: &Call<'_>, identity: &str) -> Result<Attempt, Status> {
@@ -149,7 +151,7 @@ pub(crate) async fn complete_by_id(
     Ok(RespondActivityTaskCompletedByIdResponse::default())
 }
 
-/// Reports a failure; returns what was wrong with the report itself.
+/// Fails the attempt; returns failures about the request itself, such as truncation.
 async fn respond_failed(call: &Call<'_>, attempt: Attempt, report: Fail) -> Result<Vec<Bytes>, Status> {
     let checks = call.checks();
     let mut remarks = Vec::new();

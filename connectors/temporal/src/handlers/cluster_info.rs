@@ -1,4 +1,4 @@
-//! The server and its namespaces, as clients ask for them before anything else.
+//! GetSystemInfo, GetClusterInfo and the RPCs about namespaces.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::server::call::Call;
 use crate::server::client_version;
 use crate::tasks::token::Purpose;
 
-/// Namespaces on a page where the caller does not say.
+/// Namespaces on a page if the request sets no size.
 const PAGE_DEFAULT: usize = 200;
 const DAY_MS: i64 = 86_400_000;
 
@@ -33,7 +33,7 @@ pub(crate) async fn info(
     call: &Call<'_>,
     _request: GetSystemInfoRequest,
 ) -> Result<GetSystemInfoResponse, Status> {
-    // Only what works is announced: each of these turns something on in the SDKs.
+    // Only what works is announced, because each capability turns on a feature of the SDKs.
     let capabilities = Capabilities {
         signal_and_query_header: true,
         internal_error_differentiation: true,
@@ -104,7 +104,7 @@ fn description(call: &Call<'_>, namespace: &Namespace) -> DescribeNamespaceRespo
 fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
     let (settings, record) = (&call.gateway.settings, &namespace.record);
     let state = if namespace.is_deleted { NamespaceState::Deleted } else { NamespaceState::Registered };
-    // What is missing here comes later; polls do end with ShutdownWorker.
+    // The other capabilities are not supported yet. ShutdownWorker does end polls.
     let capabilities = NamespaceCapabilities {
         eager_workflow_start: true,
         sync_update: true,
@@ -149,10 +149,10 @@ fn replication(about: &About) -> NamespaceReplicationConfig {
     }
 }
 
-/// Where the next page of namespaces begins.
+/// The body of the page token of ListNamespaces.
 #[derive(Clone, PartialEq, Message)]
 struct NamespacesPageToken {
-    /// The last name of the page before.
+    /// The last name of the previous page.
     #[prost(string, tag = "1")]
     after: String,
 }

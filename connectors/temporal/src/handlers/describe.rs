@@ -1,4 +1,4 @@
-//! DescribeWorkflowExecution: a run as its applied state has it.
+//! DescribeWorkflowExecution, from the applied state of the run.
 
 use std::collections::BTreeMap;
 
@@ -95,12 +95,12 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
     }
 }
 
-/// Search attributes, with those that say which builds of workers have completed tasks; one that the workflow has set itself stays.
+/// Search attributes, with those for the builds that completed tasks. An attribute that the workflow has set is not replaced.
 fn search_attributes(run: &Run) -> Bytes {
     let properties = &run.properties;
     let mut entries = properties.search_attributes.clone();
     let points = run.reset_points();
-    // Those of the runs before are told from the first of this run on.
+    // Builds of earlier runs are shown once this run has one.
     let named: Vec<_> = points.into_iter().filter(|point| !point.binary_checksum.is_empty()).collect();
     let has_own = named.iter().any(|point| point.run_id == run.start.run_id);
     let checksums: Vec<_> = named.into_iter().map(|point| point.binary_checksum).collect();
@@ -136,7 +136,7 @@ fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
     }
 }
 
-/// The request that made the run, and those that found it and left their ids.
+/// The request that started the run, and requests that were attached to it.
 fn request_ids(run: &Run) -> BTreeMap<String, RequestIdInfo> {
     let info = |event_type: EventType, event_id| RequestIdInfo {
         event_type: event_type.into(),
@@ -188,7 +188,7 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         (false, false) => PendingActivityState::Scheduled,
     };
     let waits = activity.backing_off && state == PendingActivityState::Scheduled;
-    // Of an attempt that waits for a worker it is the wait that would follow it.
+    // For an attempt that waits for a worker it is the interval after that attempt.
     let interval_ms = match (waits, state) {
         (true, _) => Some(activity.retry_delay_ms),
         (false, PendingActivityState::Scheduled) => activity.next_delay_ms(),

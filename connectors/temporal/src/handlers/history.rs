@@ -1,4 +1,4 @@
-//! Histories: page by page, waiting for what is still to come, or backward.
+//! GetWorkflowExecutionHistory: pages, the long poll for new events or the close event, and newest first.
 
 use std::time::Instant;
 
@@ -42,14 +42,14 @@ pub(crate) async fn get(
     Ok(GetWorkflowExecutionHistoryResponse { history: Some(history), next_page_token, ..Default::default() })
 }
 
-/// Events, and where to go on, with the Workflow Id that the token is bound to.
+/// Events, and the token of the next page with the Workflow Id that it is bound to.
 type HistoryPage = (Bytes, Option<(PageToken, String)>);
 
 fn next_page(run: &Run, event_id: i64, end_event_id: i64) -> Option<(PageToken, String)> {
     Some((PageToken { end_event_id, ..PageToken::of(run, event_id) }, run.start.workflow_id.clone()))
 }
 
-/// Only the closing event: nothing and a token while the run is open, if the caller waits for it.
+/// The close event only. While the run is open a caller that waits gets no event, and a token.
 async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Result<HistoryPage, Status> {
     let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
     loop {
@@ -69,7 +69,7 @@ async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Resul
     }
 }
 
-/// All events as they come: the token ends with the run. Where nothing is new for a while, nothing and a token.
+/// The long poll for new events. After a while without one it returns no event and a token. After the close there is no token.
 async fn tail(
     call: &Call<'_>,
     mut address: Address,
@@ -96,8 +96,7 @@ async fn tail(
     }
 }
 
-/// A page of what is there. Whoever has the task is shown its events behind the last one, where they are not written yet; nobody
-/// else is.
+/// A page of the events so far. Only the worker with the started task gets the task's events that are not in the history yet.
 async fn page(
     call: &Call<'_>,
     address: Address,
@@ -154,7 +153,7 @@ pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Resu
     reading.ok_or_else(|| status::of_rejection(unknown()))
 }
 
-/// Waits until the run has events after `known_event_id` or is closed; false where the time is over before that.
+/// Waits until the run has events after `known_event_id` or is closed; false at the deadline.
 async fn wait_for_events(
     call: &Call<'_>,
     address: &Address,

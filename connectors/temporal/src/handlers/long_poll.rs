@@ -1,4 +1,4 @@
-//! A worker's long poll: it ends with a task, or empty, and an abandoned one takes no task along.
+//! The long poll of a worker: it ends with a task or empty, and an abandoned poll takes no task.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tonic::Status;
 use crate::codec::status;
 use crate::server::call::Call;
 
-/// Waits for a task; none where there is nothing to do for now.
+/// Waits for a task; none if the poll ends empty.
 pub(crate) async fn wait(
     call: &Call<'_>,
     poll: Poll,
@@ -39,7 +39,7 @@ pub(crate) async fn wait(
     outcome
 }
 
-/// Sees that a worker goes while its poll of a private queue waits: then the call is dropped, and this with it.
+/// Abandons a sticky queue when its worker disconnects during a poll: the call is dropped then, and this with it.
 struct Watch {
     router: Router,
     namespace_id: String,
@@ -62,7 +62,7 @@ impl Drop for Watch {
     }
 }
 
-/// How long the poll waits: the answer has to be there well before the worker gives up.
+/// How long the poll waits: the response has to arrive before the worker's deadline.
 fn patience(call: &Call<'_>) -> Result<Duration, Status> {
     let limits = &call.gateway.limits;
     let least = Duration::from_millis(limits.poll_deadline_min_ms);

@@ -1,4 +1,4 @@
-//! The handlers of the RPCs: each takes a checked request to a partition and makes the response of the reply.
+//! The handlers of the RPCs: each checks its request, sends it to a partition, and makes the response from the reply.
 
 pub(crate) mod activity;
 pub(crate) mod cluster_info;

@@ -1,4 +1,4 @@
-//! Several operations as one: an update with the start of the run that it is for, taken together or not at all.
+//! ExecuteMultiOperation: update-with-start, where both take effect or none.
 
 use bytes::Bytes;
 use everlog_engine::machine::start::Begin;
@@ -25,16 +25,16 @@ use crate::codec::status::{self, detailed, invalid};
 use crate::handlers::{start, update};
 use crate::server::call::Call;
 
-/// How often a run is looked for, or started, for an update: one that was found, and closes before it has taken the update,
-/// is passed over.
+/// How often a run is found or started for the update. A found run may close before it accepts the update; then there is a second
+/// attempt.
 const ATTEMPTS: u32 = 2;
 
-/// What has failed.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailedOperation {
     Start,
     Update,
-    /// The update, after the start was done.
+    /// The update, after the start took effect.
     OnlyUpdate,
 }
 
@@ -63,7 +63,8 @@ pub(crate) async fn execute(
         let failed = if started.started { FailedOperation::OnlyUpdate } else { FailedOperation::Update };
         let standing = update::until(call, standing, called.news, checked.wanted).await;
         match standing.map_err(|status| failure(failed, &status))? {
-            Some(standing) => return both_done(started, update::response(workflow_id, standing)?), // The run was there for this update alone: another one would end like it.
+            Some(standing) => return both_done(started, update::response(workflow_id, standing)?),
+            // The run was started for this update: a second one would end like it.
             None if started.started => return Err(failure(failed, &update::aborted())),
             None => {}
         }
@@ -80,7 +81,7 @@ fn both_done(
     Ok(ExecuteMultiOperationResponse { responses })
 }
 
-/// A start and an update, in this order: nothing else is done together.
+/// The operations, which have to be a start and an update.
 fn operations(
     namespace: &str,
     operations: Vec<Operation>,
@@ -138,7 +139,7 @@ fn both(started: Started, link: Bytes) -> Result<(StartWorkflowExecutionResponse
     Ok((response, *standing))
 }
 
-/// What the engine refused, of the one or of the other.
+/// The status of a rejection, of the start or of the update.
 fn rejected(rejection: Rejection) -> Status {
     let failed = match &rejection {
         Rejection::AlreadyStarted { .. }
@@ -154,7 +155,7 @@ fn rejected(rejection: Rejection) -> Status {
     failure(failed, &status::of_rejection(rejection))
 }
 
-/// The status of the call: that of the operation that failed, with what became of each of them.
+/// The status of the call: that of the failed operation, with the status of each operation in its details.
 fn failure(failed: FailedOperation, status: &Status) -> Status {
     let own = OperationStatus {
         code: status.code().into(),

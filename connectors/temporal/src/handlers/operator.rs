@@ -1,4 +1,4 @@
-//! OperatorService: the search attributes of a namespace, and its end. Its other calls come later.
+//! OperatorService: search attributes, and the deletion of a namespace.
 
 use everlog_temporal_api::enums::IndexedValueType as Type;
 use everlog_temporal_api::operatorservice::{
@@ -14,8 +14,8 @@ use crate::namespaces::namespace::NamespaceRecord;
 use crate::namespaces::search_attributes::{self, OF_A_TYPE_MAX, type_name};
 use crate::server::call::Call;
 
-/// The namespace takes no calls any more when this returns, here and a moment later on all nodes; its runs are deleted one
-/// after another by the partitions that have them.
+/// The namespace takes no calls when this returns, on this node, and a moment later on all nodes. The partitions delete its runs one
+/// after another.
 pub(crate) async fn delete_namespace(
     call: &Call<'_>,
     request: DeleteNamespaceRequest,
@@ -33,7 +33,7 @@ pub(crate) async fn delete_namespace(
     Ok(DeleteNamespaceResponse { deleted_namespace })
 }
 
-/// The namespace has them when this returns, here and a moment later on all nodes. Those that are there keep their types.
+/// The namespace has them when this returns, on this node, and a moment later on all nodes. Existing ones keep their types.
 pub(crate) async fn add_search_attributes(
     call: &Call<'_>,
     request: AddSearchAttributesRequest,
@@ -73,7 +73,7 @@ fn keep(record: &mut NamespaceRecord, name: String, r#type: Type) -> Result<(), 
     Ok(())
 }
 
-/// Runs keep the values that they have.
+/// Runs keep their values.
 pub(crate) async fn remove_search_attributes(
     call: &Call<'_>,
     request: RemoveSearchAttributesRequest,
@@ -110,7 +110,7 @@ pub(crate) async fn list_search_attributes(
     })
 }
 
-/// What is there in every namespace: the call names none.
+/// The attributes of every namespace, because the request names none.
 pub(crate) async fn everywhere(
     _call: &Call<'_>,
     _request: GetSearchAttributesRequest,

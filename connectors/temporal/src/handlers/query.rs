@@ -1,4 +1,4 @@
-//! Queries: asked by clients, answered by workers, never part of a history.
+//! QueryWorkflow and RespondQueryTaskCompleted. A query is never part of a history.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::handlers::workflow_task_completed::bounded;
 use crate::server::call::Call;
 use crate::tasks::token::{Subject, unreadable};
 
-/// How long before the caller gives up it is told that nobody answered: time for the answer to get there.
+/// How long before the caller's deadline a query fails, so that the error arrives in time.
 const ANSWER_MARGIN_MAX: Duration = Duration::from_millis(500);
 
 pub(crate) async fn ask(

@@ -1,4 +1,4 @@
-//! ResetWorkflowExecution: a run goes back to one of its workflow tasks.
+//! ResetWorkflowExecution: a run is reset to one of its workflow tasks.
 
 use everlog_engine::Reply;
 use everlog_engine::machine::reset::Reset;
@@ -42,8 +42,7 @@ pub(crate) async fn reset(
     }
 }
 
-/// What is not taken over of what came behind the task: signals, updates, and changes of options where every kind
-/// is excluded.
+/// The kinds of events after the task that are not reapplied: signals, updates, and changes of options if every kind is excluded.
 fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<[bool; 3], Status> {
     let excludes = |kind: ResetReapplyExcludeType| exclude.contains(&i32::from(kind));
     let (signals, updates) = match ResetReapplyType::try_from(reapply_type) {
@@ -58,7 +57,7 @@ fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<[bool; 3], Status> 
     Ok([signals, updates, signals && updates && others])
 }
 
-/// Temporal's server knows one operation of two, and that one changes what is not served here.
+/// Refuses a post-reset operation. Temporal's server supports one of two, and that one needs an RPC that is not served here.
 fn refuse(operation: &PostResetOperation) -> Result<(), Status> {
     match &operation.variant {
         Some(Variant::UpdateWorkflowOptions(_)) => {

@@ -1,4 +1,4 @@
-//! What is sent to a run: signals, requests to cancel, terminations, deletions.
+//! Signal, cancel, terminate and delete a workflow.
 
 use everlog_engine::machine::{cancel, close, signal};
 use everlog_engine::request::{Delete, Request};
@@ -56,7 +56,7 @@ pub(crate) async fn request_cancel(
     Ok(RequestCancelWorkflowExecutionResponse::default())
 }
 
-/// What a termination tells that says nothing itself, as by a Temporal server.
+/// The reason of a termination without one, as by Temporal's server.
 const UNSAID_REASON: &str = "terminated by user via frontend";
 const UNSAID_IDENTITY: &str = "frontend-service";
 
@@ -66,7 +66,7 @@ pub(crate) async fn terminate(
 ) -> Result<TerminateWorkflowExecutionResponse, Status> {
     let checks = call.checks();
     let execution = checks.execution(request.workflow_execution)?;
-    // Details may have any size, as on a Temporal server.
+    // Details have no limit of their own, as on Temporal's server.
     checks.links(&request.links)?;
     reason(&checks, &request.reason)?;
     let (execution, first_run_id) = of_chain(&checks, execution, request.first_execution_run_id)?;
@@ -82,7 +82,7 @@ pub(crate) async fn terminate(
     Ok(TerminateWorkflowExecutionResponse::default())
 }
 
-/// The run is forgotten when the call is answered; one that is open is terminated first.
+/// The run cannot be read any more when this returns. An open run is terminated first.
 pub(crate) async fn delete(
     call: &Call<'_>,
     request: DeleteWorkflowExecutionRequest,
@@ -92,7 +92,7 @@ pub(crate) async fn delete(
     Ok(DeleteWorkflowExecutionResponse::default())
 }
 
-/// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.
+/// If the request has the first run id of a chain, the current run of the chain is meant, whatever run id it has.
 fn of_chain(
     checks: &Checks<'_>,
     execution: WorkflowExecution,
@@ -105,7 +105,7 @@ fn of_chain(
     }
 }
 
-/// A reason may be as long as any other field.
+/// A reason has the limit of other text fields.
 pub(crate) fn reason(checks: &Checks<'_>, reason: &str) -> Result<(), Status> {
     if i64::try_from(reason.len()).is_ok_and(|bytes| bytes > checks.settings.blob_bytes_max) {
         return Err(invalid("Blob data size exceeds limit."));

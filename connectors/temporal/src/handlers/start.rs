@@ -1,4 +1,4 @@
-//! Starting runs: StartWorkflowExecution and SignalWithStartWorkflowExecution.
+//! StartWorkflowExecution and SignalWithStartWorkflowExecution.
 
 use bytes::Bytes;
 use everlog_engine::api_types::{ConflictPolicy, ReusePolicy};
@@ -88,8 +88,7 @@ pub(crate) async fn signal_with_start(
     })
 }
 
-/// What a signal-with-start says of the run that it may start. Of what is left out, `control` is deprecated and means
-/// nothing.
+/// The start in a signal-with-start. `control` is left out, because it is deprecated and has no effect.
 fn start_of(request: SignalWithStartWorkflowExecutionRequest) -> StartWorkflowExecutionRequest {
     StartWorkflowExecutionRequest {
         namespace: request.namespace,
@@ -210,7 +209,7 @@ pub(crate) fn begin(
     Ok((execution, begin))
 }
 
-/// Search attributes as the run keeps them: of registered names, with their types.
+/// Search attributes with registered names, and their types.
 fn typed(call: &Call<'_>, given: Option<Bytes>) -> Result<Option<Bytes>, Status> {
     let typed = given.map(|given| search_attributes::typed(&call.namespace.record, &given));
     typed.transpose().map_err(invalid)
@@ -233,7 +232,7 @@ fn check(checks: &Checks<'_>, request: &StartWorkflowExecutionRequest) -> Result
     check_policies(request.workflow_id_reuse_policy, request.workflow_id_conflict_policy)
 }
 
-/// Which policies go together. A policy that nobody knows is answered as Temporal's server answers it.
+/// Checks that the policies are compatible. An unknown policy is refused as by Temporal's server.
 fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
     let unknown = |what, value| Status::internal(format!("unknown {what}: {value}"));
     let reuse = ReusePolicy::try_from(reuse).map_err(|_error| unknown("WorkflowIdReusePolicy", reuse))?;

@@ -1,4 +1,4 @@
-//! Task queues: who polls them and what waits there; sticky queues that are given up; workers that shut down.
+//! DescribeTaskQueue, ResetStickyTaskQueue and ShutdownWorker.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ use crate::codec::versioning::NO_VERSION;
 use crate::handlers::worker_registry;
 use crate::server::call::Call;
 
-/// The priority of tasks for which none was given.
+/// The priority of a task without one. It is reported also if it has no tasks.
 const PRIORITY_DEFAULT: u8 = 3;
-/// What clients are told where there is no limit, as a Temporal server tells it.
+/// The rate that is reported if there is no limit, as by Temporal's server.
 const RATE_UNLIMITED: f64 = 100_000.0;
 
 pub(crate) async fn describe(
@@ -68,7 +68,7 @@ async fn read_status(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> Queue
     call.gateway.router.queue_status(&call.namespace.record.id, queue, activities).await
 }
 
-/// The answer by build ids and kinds of tasks, as the API had it before. Only queues without versions are known.
+/// The deprecated enhanced mode: by build id and type of task queue. Only unversioned queues are known.
 async fn enhanced(
     call: &Call<'_>,
     request: &DescribeTaskQueueRequest,

@@ -1,4 +1,4 @@
-//! Updates: brought to a run, alone or with its start, and waited for until a worker has taken or answered them.
+//! UpdateWorkflowExecution and PollWorkflowExecutionUpdate: an update is sent to a run, and its stage or outcome is awaited.
 
 use std::time::{Duration, Instant};
 
@@ -23,10 +23,10 @@ use crate::codec::validation::not_yet;
 use crate::handlers::history::read;
 use crate::server::call::Call;
 
-/// What became of an update that no worker had taken when its run was closed.
+/// The message of an update that no worker had accepted when its run closed.
 pub(crate) const ABORTED: &str = "workflow update was aborted by closing workflow";
 
-/// An update as it is brought to a run, and how far its caller waits for it.
+/// A checked update, and the stage that its caller waits for.
 pub(crate) struct CheckedUpdate {
     pub execution: WorkflowExecution,
     pub admit: Admit,
@@ -50,7 +50,7 @@ pub(crate) async fn update(
     response(workflow_id, standing)
 }
 
-/// Reads and checks what an update asks for.
+/// Checks the request of an update.
 pub(crate) fn checked(
     call: &Call<'_>,
     request: UpdateWorkflowExecutionRequest,
@@ -101,9 +101,9 @@ fn wanted(policy: Option<WaitPolicy>) -> Result<Lifecycle, Status> {
     Lifecycle::try_from(stage).map_err(|_unknown| invalid(format!("unknown lifecycle stage: {stage}")))
 }
 
-/// Waits until an update is as far as the caller wants it. Where that takes long the stage that it has reached is the
-/// answer, and the caller asks again; where the caller's own deadline comes before that, it has passed. None where the run
-/// was closed before a worker took the update.
+/// Waits until an update has reached the stage. After `history_wait_ms` the present stage is returned, and the caller polls again. If
+/// the caller's deadline is earlier, the call fails with DEADLINE_EXCEEDED. None if the run closed before a worker accepted the
+/// update.
 pub(crate) async fn until(
     call: &Call<'_>,
     mut standing: Standing,
@@ -150,7 +150,7 @@ fn lifecycle(stage: &Stage) -> Lifecycle {
     }
 }
 
-/// The answer to a call that has brought an update.
+/// The response of UpdateWorkflowExecution.
 pub(crate) fn response(
     workflow_id: String,
     standing: Standing,
@@ -191,7 +191,7 @@ pub(crate) async fn poll(
     let called = call.gateway.router.await_update(address.clone(), update_id.clone()).await;
     let called = called.map_err(status::of_failure)?;
     let Some(standing) = called.first else {
-        // An unknown workflow is told as such.
+        // An unknown workflow has an error of its own.
         read(call, &address, Want::State).await?;
         return Err(not_found(format!("update {update_id:?} not found")));
     };

@@ -1,4 +1,7 @@
-//! Workers as they say of themselves: their last heartbeats, kept for a while on every node, one by one or listed.
+//! The registry of workers by their last heartbeat, on every node: RecordWorkerHeartbeat, ListWorkers, CountWorkers, DescribeWorker.
+//!
+//! It is in memory only, and bounded: a worker without a heartbeat is forgotten, and new workers of a full registry are not
+//! remembered.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,11 +23,11 @@ use crate::codec::status::{self, invalid};
 use crate::codec::worker_filter::WorkerFilter;
 use crate::server::call::Call;
 
-/// Workers that are remembered.
+/// Workers in the registry.
 const WORKERS_MAX: usize = 10_000;
-/// How long a worker is remembered that says nothing more; SDKs do once a minute.
+/// How long a worker is remembered after its last heartbeat. SDKs send one a minute.
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
-/// The longest heartbeat.
+/// Bytes of a heartbeat.
 const HEARTBEAT_BYTES_MAX: usize = 8 * 1_024;
 /// Heartbeats of one call.
 const HEARTBEATS_MAX: usize = 1_000;
@@ -41,7 +44,7 @@ struct KnownWorker {
 }
 
 impl WorkerRegistry {
-    /// A worker has told of itself. Where there are too many, new ones are not remembered.
+    /// Records a heartbeat. A new worker of a full registry is not remembered.
     fn hear(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
         let mut workers = self.workers();
         let key = (namespace_id.to_owned(), key);
@@ -60,7 +63,7 @@ impl WorkerRegistry {
         is_fresh(known, now).then(|| known.heartbeat.clone())
     }
 
-    /// At most that many workers behind one of them, in order, that the sieve lets through; and whether there may be more.
+    /// At most `count` workers after one of them, in order, that match; and whether there may be more.
     fn list(
         &self,
         (namespace_id, after): (&str, &str),
@@ -76,7 +79,7 @@ impl WorkerRegistry {
         WorkersPage { workers, has_more: passing.next().is_some() }
     }
 
-    /// How many workers the sieve lets through.
+    /// The number of workers that match.
     fn count(&self, namespace_id: &str, filter: &WorkerFilter, now: Instant) -> usize {
         passing(&self.workers(), (namespace_id, ""), filter, now).count()
     }
@@ -86,7 +89,7 @@ impl WorkerRegistry {
     }
 }
 
-/// The workers of a namespace behind one of them, in order, that the sieve lets through.
+/// The workers of a namespace after one of them, in order, that match.
 fn passing<'r>(
     workers: &'r BTreeMap<(String, String), KnownWorker>,
     (namespace_id, after): (&'r str, &str),
@@ -99,7 +102,7 @@ fn passing<'r>(
         .range((begin, Bound::Unbounded))
         .take_while(move |((of, _), _)| of == namespace_id)
         .filter(move |(_, known)| is_fresh(known, now))
-        // It could be read when it came.
+        // It was decoded when it arrived.
         .filter_map(|((_, key), known)| {
             Some((key, known, WorkerHeartbeat::decode(known.heartbeat.clone()).ok()?))
         })
@@ -132,7 +135,7 @@ pub(crate) async fn record(
     Ok(RecordWorkerHeartbeatResponse::default())
 }
 
-/// What a worker says of itself with a call that is about something else.
+/// Records the heartbeat in a request of another RPC.
 pub(crate) fn note(call: &Call<'_>, heartbeat: Option<Bytes>) -> Result<(), Status> {
     let Some(bytes) = heartbeat.filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
     let (key, bytes) = read(call, bytes)?;

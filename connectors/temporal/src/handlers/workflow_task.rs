@@ -1,4 +1,4 @@
-//! Workflow tasks as workers get them: polled, or with the answer to a start or a completion.
+//! PollWorkflowTaskQueue.
 
 use everlog_partition::{Delivery, Poll, Receipt};
 use everlog_temporal_api::workflowservice::{PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse};
@@ -38,14 +38,14 @@ pub(crate) async fn poll(
             (response::of_query(call.response_context(), *task)?, receipt)
         }
         Some(Delivery::Remote(told)) => response::read(told)?,
-        // A task of the wrong kind goes back to its queue when it is dropped.
+        // A task of the wrong kind is requeued when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };
     call.hands_out(receipt);
     Ok(response)
 }
 
-/// The task is on its way to the worker: nothing may come between this and the answer.
+/// Accepts the receipt of a task in the response. No await may come between this and the response.
 pub(crate) fn accept(receipt: Option<Receipt>) {
     if let Some(receipt) = receipt {
         receipt.accept();

@@ -1,4 +1,4 @@
-//! Workflow tasks as workers give them back: completed with commands, or failed.
+//! RespondWorkflowTaskCompleted and RespondWorkflowTaskFailed.
 
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, CommandAttributes as Asked};
@@ -97,7 +97,7 @@ pub(crate) async fn complete(
     Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id })
 }
 
-/// Commands to namespaces that are not there.
+/// Commands to namespaces that do not exist.
 fn strangers<'a>(
     call: &'a Call<'_>,
     commands: &'a [Command],
@@ -122,7 +122,7 @@ fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Resul
     not_yet("intermediate_page", request.intermediate_page)
 }
 
-/// What a run keeps in its state for long does not hold on to the request's buffer.
+/// Copies what a run stores, so that it does not keep the request's buffer in memory.
 fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
     for order in commands.iter_mut().filter_map(|command| command.order.as_mut()) {
         match order {
@@ -163,7 +163,7 @@ fn sticky(
     Ok(Some(workflow_task::Sticky { queue: checks.task_queue(Some(queue))?.name, schedule_to_start_ms }))
 }
 
-/// A worker's answer to a query; one that is too large is a failure that says so.
+/// A worker's query result. A result that is too large becomes a failure.
 fn answer(checks: &Checks<'_>, query_id: String, result: WorkflowQueryResult) -> QueryAnswer {
     let answered = result.result_type == i32::from(QueryResultType::Answered);
     bounded(

@@ -417,7 +417,8 @@ async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() 
         ..Default::default()
     };
     front.client.describe_task_queue(request).await.expect("the home is here");
-    assert!(town.homes.lock().is_empty()); // The partition is gone when it is asked.
+    assert!(town.homes.lock().is_empty());
+    // The partition is gone when it is asked.
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
     assert_eq!(town.brought(), ["StartWorkflowExecution"]);
 }
