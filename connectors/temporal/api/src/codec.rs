@@ -25,58 +25,62 @@ pub const TOO_LARGE: &str = "grpc: received message larger than max (";
 pub const UNREADABLE: &str = "grpc: error unmarshalling request";
 
 /// How a field is counted.
-struct Part {
+struct CountedField {
     tag: u32,
     /// Bytes of one occurrence in memory, with the spare capacity of a growing list.
     bytes: usize,
     /// The fields that are counted within it.
-    parts: &'static [Part],
+    parts: &'static [CountedField],
 }
 
 /// Bytes that any other field of a request counts.
 const FIELD_BYTES: usize = 64;
 
-const fn leaf(tag: u32, bytes: usize) -> Part {
-    Part { tag, bytes, parts: &[] }
+const fn leaf(tag: u32, bytes: usize) -> CountedField {
+    CountedField { tag, bytes, parts: &[] }
 }
 
-const RETRY_POLICY: &[Part] = &[leaf(5, 48)];
+const RETRY_POLICY: &[CountedField] = &[leaf(5, 48)];
 
-const COMMAND: &[Part] = &[
-    Part { tag: 2, bytes: 512, parts: &[Part { tag: 11, bytes: 0, parts: RETRY_POLICY }] },
-    Part { tag: 10, bytes: 192, parts: &[leaf(2, 96)] },
-    Part { tag: 11, bytes: 768, parts: &[Part { tag: 7, bytes: 0, parts: RETRY_POLICY }] },
+const COMMAND: &[CountedField] = &[
+    CountedField { tag: 2, bytes: 512, parts: &[CountedField { tag: 11, bytes: 0, parts: RETRY_POLICY }] },
+    CountedField { tag: 10, bytes: 192, parts: &[leaf(2, 96)] },
+    CountedField { tag: 11, bytes: 768, parts: &[CountedField { tag: 7, bytes: 0, parts: RETRY_POLICY }] },
     leaf(302, 48),
 ];
 
 /// Callbacks and links of an update.
-const UPDATE: &[Part] = &[Part { tag: 5, bytes: 256, parts: &[leaf(4, 48), leaf(5, 48)] }];
+const UPDATE: &[CountedField] = &[CountedField { tag: 5, bytes: 256, parts: &[leaf(4, 48), leaf(5, 48)] }];
 
 /// Requests with lists within lists.
-const NESTED: &[(&str, &[Part])] = &[
+const NESTED: &[(&str, &[CountedField])] = &[
     (
         "RespondWorkflowTaskCompletedRequest",
-        &[Part { tag: 2, bytes: 192, parts: COMMAND }, leaf(8, 256), leaf(11, 192)],
+        &[CountedField { tag: 2, bytes: 192, parts: COMMAND }, leaf(8, 256), leaf(11, 192)],
     ),
     ("RespondWorkflowTaskFailedRequest", &[leaf(7, 192)]),
-    ("StartWorkflowExecutionRequest", &[Part { tag: 12, bytes: 0, parts: RETRY_POLICY }]),
+    ("StartWorkflowExecutionRequest", &[CountedField { tag: 12, bytes: 0, parts: RETRY_POLICY }]),
     ("UpdateWorkflowExecutionRequest", UPDATE),
     (
         "ExecuteMultiOperationRequest",
-        &[Part {
+        &[CountedField {
             tag: 2,
             bytes: 2_048,
             parts: &[
-                Part {
+                CountedField {
                     tag: 1,
                     bytes: 0,
-                    parts: &[Part { tag: 12, bytes: 0, parts: RETRY_POLICY }, leaf(21, 48), leaf(24, 48)],
+                    parts: &[
+                        CountedField { tag: 12, bytes: 0, parts: RETRY_POLICY },
+                        leaf(21, 48),
+                        leaf(24, 48),
+                    ],
                 },
-                Part { tag: 2, bytes: 0, parts: UPDATE },
+                CountedField { tag: 2, bytes: 0, parts: UPDATE },
             ],
         }],
     ),
-    ("SignalWithStartWorkflowExecutionRequest", &[Part { tag: 15, bytes: 0, parts: RETRY_POLICY }]),
+    ("SignalWithStartWorkflowExecutionRequest", &[CountedField { tag: 15, bytes: 0, parts: RETRY_POLICY }]),
 ];
 
 /// Bytes that the fields and list entries of a request of this name take in memory. It stops at bytes that cannot be read; the decoder
@@ -86,7 +90,7 @@ pub fn structure_bytes(name: &str, message: &[u8]) -> usize {
     count(message, parts, FIELD_BYTES)
 }
 
-fn count(mut rest: &[u8], parts: &[Part], other_bytes: usize) -> usize {
+fn count(mut rest: &[u8], parts: &[CountedField], other_bytes: usize) -> usize {
     let mut sum = 0_usize;
     while let Ok((tag, wire_type)) = decode_key(&mut rest) {
         let part = parts.iter().find(|part| part.tag == tag);

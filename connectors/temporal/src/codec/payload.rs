@@ -79,7 +79,7 @@ impl Checks<'_> {
 }
 
 /// Copies bytes that are stored. The bytes of a request share one buffer, which a stored field would keep in memory as a whole.
-pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
+pub(crate) fn stored_copy(bytes: Option<Bytes>) -> Option<Bytes> {
     bytes.map(|bytes| Bytes::copy_from_slice(&bytes))
 }
 

@@ -20,7 +20,7 @@ use everlog_temporal_api::workflowservice::{
 use tonic::Status;
 
 use crate::codec::failure;
-use crate::codec::payload::kept;
+use crate::codec::payload::stored_copy;
 use crate::codec::status::{self, invalid};
 use crate::codec::validation::unversioned;
 use crate::codec::versioning::worker_version;
@@ -62,7 +62,7 @@ pub(crate) async fn poll(
         // A task of the wrong kind is requeued when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
     };
-    call.hands_out(receipt);
+    call.respond_with(receipt);
     Ok(response)
 }
 
@@ -94,8 +94,8 @@ fn by_id(
 
 async fn record_heartbeat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
     let (execution, target) = attempt;
-    let order = Heartbeat { target: Some(target), details: kept(details) };
-    match call.order(call.input(execution, Request::HeartbeatActivity(order))).await? {
+    let order = Heartbeat { target: Some(target), details: stored_copy(details) };
+    match call.send(call.request_record(execution, Request::HeartbeatActivity(order))).await? {
         Reply::Heartbeat(cancel_requested) => Ok(cancel_requested),
         _other => Err(status::unexpected_reply()),
     }
@@ -122,7 +122,7 @@ pub(crate) async fn heartbeat_by_id(
 async fn respond_completed(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {
     let (execution, target) = attempt;
     let order = Complete { target: Some(target), ..report };
-    call.order(call.input(execution, Request::CompleteActivity(order))).await?;
+    call.send(call.request_record(execution, Request::CompleteActivity(order))).await?;
     Ok(())
 }
 
@@ -164,18 +164,18 @@ async fn respond_failed(call: &Call<'_>, attempt: Attempt, report: Fail) -> Resu
             remarks.push(failure.clone());
             Some(failure)
         }
-        failure => kept(failure),
+        failure => stored_copy(failure),
     };
     let last_heartbeat_details = match report.last_heartbeat_details {
         Some(details) if checks.is_oversize(Some(&details)) => {
             remarks.push(failure::server("Heartbeat details exceed size limit.", None));
             None
         }
-        details => kept(details),
+        details => stored_copy(details),
     };
     let (execution, target) = attempt;
     let order = Fail { target: Some(target), failure, last_heartbeat_details, ..report };
-    call.order(call.input(execution, Request::FailActivity(order))).await?;
+    call.send(call.request_record(execution, Request::FailActivity(order))).await?;
     Ok(remarks)
 }
 
@@ -228,7 +228,7 @@ async fn respond_canceled(call: &Call<'_>, attempt: Attempt, report: Cancel) -> 
     } else {
         Request::CancelActivity(Cancel { target: Some(target), ..report })
     };
-    call.order(call.input(execution, order)).await?;
+    call.send(call.request_record(execution, order)).await?;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn execute(
     let checked = check_update(&update, &workflow_id).and_then(|()| update::checked(call, update));
     let checked = checked.map_err(|status| failure(FailedOperation::Update, &status))?;
     let begin = Begin { update: Some(checked.admit), ..begin };
-    let input = call.input(execution, Request::Start(Box::new(begin)));
+    let input = call.request_record(execution, Request::Start(Box::new(begin)));
     for _ in 0..ATTEMPTS {
         let called = call.gateway.router.update(input.clone()).await.map_err(status::of_failure)?;
         let (started, standing) = match called.first {

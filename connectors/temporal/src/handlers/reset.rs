@@ -36,7 +36,7 @@ pub(crate) async fn reset(
         without_updates,
         without_options,
     };
-    match call.order(call.input(execution, Request::Reset(order))).await? {
+    match call.send(call.request_record(execution, Request::Reset(order))).await? {
         Reply::Started(made) => Ok(ResetWorkflowExecutionResponse { run_id: made.run_id }),
         _another_kind => Err(Status::internal("internal error")),
     }

@@ -32,7 +32,7 @@ pub(crate) async fn signal(
         request_id: checks.request_id(request.request_id)?,
         links: request.links,
     };
-    call.order(call.input(execution, Request::Signal(order))).await?;
+    call.send(call.request_record(execution, Request::Signal(order))).await?;
     Ok(SignalWorkflowExecutionResponse::default())
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn request_cancel(
         first_run_id,
         links: request.links,
     };
-    call.order(call.input(execution, Request::Cancel(order))).await?;
+    call.send(call.request_record(execution, Request::Cancel(order))).await?;
     Ok(RequestCancelWorkflowExecutionResponse::default())
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn terminate(
         first_run_id,
         links: request.links,
     };
-    call.order(call.input(execution, Request::Terminate(order))).await?;
+    call.send(call.request_record(execution, Request::Terminate(order))).await?;
     Ok(TerminateWorkflowExecutionResponse::default())
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn delete(
     request: DeleteWorkflowExecutionRequest,
 ) -> Result<DeleteWorkflowExecutionResponse, Status> {
     let execution = call.checks().execution(request.workflow_execution)?;
-    call.order(call.input(execution, Request::Delete(Delete {}))).await?;
+    call.send(call.request_record(execution, Request::Delete(Delete {}))).await?;
     Ok(DeleteWorkflowExecutionResponse::default())
 }
 

@@ -20,7 +20,7 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Status;
 
-use crate::codec::payload::kept;
+use crate::codec::payload::stored_copy;
 use crate::codec::retry_policy;
 use crate::codec::status::{self, invalid};
 use crate::codec::validation::{Checks, not_yet, span_ms, unversioned};
@@ -123,7 +123,7 @@ async fn send(
     execution: WorkflowExecution,
     begin: Begin,
 ) -> Result<(Started, Option<WorkflowTask>), Status> {
-    let input = call.input(execution, Request::Start(Box::new(begin)));
+    let input = call.request_record(execution, Request::Start(Box::new(begin)));
     match call.gateway.router.start(input).await {
         Ok((Reply::Started(started), task)) => Ok((started, task)),
         Ok((Reply::Rejected(rejection), _)) => Err(status::of_rejection(rejection)),
@@ -181,15 +181,15 @@ pub(crate) fn begin(
         run_timeout_ms: span_ms("WorkflowRunTimeout", request.workflow_run_timeout)?,
         task_timeout_ms: span_ms("WorkflowTaskTimeout", request.workflow_task_timeout)?,
         identity: request.identity,
-        memo: kept(request.memo),
+        memo: stored_copy(request.memo),
         search_attributes: typed(call, request.search_attributes)?,
         header: request.header,
         reuse_policy: request.workflow_id_reuse_policy,
         conflict_policy: request.workflow_id_conflict_policy,
         start_delay_ms,
-        user_metadata: kept(request.user_metadata),
+        user_metadata: stored_copy(request.user_metadata),
         links: request.links,
-        priority: kept(request.priority),
+        priority: stored_copy(request.priority),
         eager: request.request_eager_execution && start_delay_ms == 0,
         retention_ms: call.namespace.record.retention_ms,
         signal: None,

@@ -173,7 +173,7 @@ pub(crate) async fn reset_sticky(
     request: ResetStickyTaskQueueRequest,
 ) -> Result<ResetStickyTaskQueueResponse, Status> {
     let execution = call.checks().execution(request.execution)?;
-    call.order(call.input(execution, Request::ResetSticky(ResetSticky {}))).await?;
+    call.send(call.request_record(execution, Request::ResetSticky(ResetSticky {}))).await?;
     Ok(ResetStickyTaskQueueResponse::default())
 }
 
@@ -185,7 +185,7 @@ pub(crate) async fn shut_down_worker(
     checks.length("Identity", &request.identity)?;
     checks.length("StickyTaskQueue", &request.sticky_task_queue)?;
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
-    worker_registry::note(call, request.worker_heartbeat)?;
+    worker_registry::record_attached(call, request.worker_heartbeat)?;
     let namespace_id = &call.namespace.record.id;
     if !request.worker_instance_key.is_empty() {
         call.gateway.pollers.stop(namespace_id, &request.worker_instance_key);

@@ -39,7 +39,7 @@ pub(crate) async fn update(
 ) -> Result<UpdateWorkflowExecutionResponse, Status> {
     let CheckedUpdate { execution, admit, wanted } = checked(call, request)?;
     let workflow_id = execution.workflow_id.clone();
-    let input = call.input(execution, request::Request::Update(admit));
+    let input = call.request_record(execution, request::Request::Update(admit));
     let called = call.gateway.router.update(input).await.map_err(status::of_failure)?;
     let standing = match called.first {
         Reply::Update(standing) => *standing,

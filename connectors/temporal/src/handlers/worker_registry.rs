@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use tonic::Status;
 
-use crate::codec::payload::kept;
+use crate::codec::payload::stored_copy;
 use crate::codec::status::{self, invalid};
 use crate::codec::worker_filter::WorkerFilter;
 use crate::server::call::Call;
@@ -26,7 +26,7 @@ use crate::server::call::Call;
 /// Workers in the registry.
 const WORKERS_MAX: usize = 10_000;
 /// How long a worker is remembered after its last heartbeat. SDKs send one a minute.
-const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
+const REMEMBERED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Bytes of a heartbeat.
 const HEARTBEAT_BYTES_MAX: usize = 8 * 1_024;
 /// Heartbeats of one call.
@@ -39,13 +39,13 @@ const PAGE_MAX: usize = 200;
 pub(crate) struct WorkerRegistry(Mutex<BTreeMap<(String, String), KnownWorker>>);
 
 struct KnownWorker {
-    heard: Instant,
+    last_heartbeat: Instant,
     heartbeat: Bytes,
 }
 
 impl WorkerRegistry {
     /// Records a heartbeat. A new worker of a full registry is not remembered.
-    fn hear(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
+    fn record_heartbeat(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
         let mut workers = self.workers();
         let key = (namespace_id.to_owned(), key);
         if workers.len() >= WORKERS_MAX && !workers.contains_key(&key) {
@@ -54,7 +54,7 @@ impl WorkerRegistry {
                 return;
             }
         }
-        workers.insert(key, KnownWorker { heard: now, heartbeat });
+        workers.insert(key, KnownWorker { last_heartbeat: now, heartbeat });
     }
 
     fn find(&self, namespace_id: &str, key: &str, now: Instant) -> Option<Bytes> {
@@ -115,7 +115,7 @@ struct WorkersPage {
 }
 
 fn is_fresh(known: &KnownWorker, now: Instant) -> bool {
-    now.saturating_duration_since(known.heard) < KEPT_FOR
+    now.saturating_duration_since(known.last_heartbeat) < REMEMBERED_FOR
 }
 
 pub(crate) async fn record(
@@ -130,16 +130,16 @@ pub(crate) async fn record(
     let heartbeats: Vec<_> = read.collect::<Result<_, _>>()?;
     let now = Instant::now();
     for (key, bytes) in heartbeats {
-        call.gateway.worker_registry.hear(&call.namespace.record.id, key, bytes, now);
+        call.gateway.worker_registry.record_heartbeat(&call.namespace.record.id, key, bytes, now);
     }
     Ok(RecordWorkerHeartbeatResponse::default())
 }
 
 /// Records the heartbeat in a request of another RPC.
-pub(crate) fn note(call: &Call<'_>, heartbeat: Option<Bytes>) -> Result<(), Status> {
+pub(crate) fn record_attached(call: &Call<'_>, heartbeat: Option<Bytes>) -> Result<(), Status> {
     let Some(bytes) = heartbeat.filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
     let (key, bytes) = read(call, bytes)?;
-    call.gateway.worker_registry.hear(&call.namespace.record.id, key, bytes, Instant::now());
+    call.gateway.worker_registry.record_heartbeat(&call.namespace.record.id, key, bytes, Instant::now());
     Ok(())
 }
 
@@ -150,7 +150,7 @@ fn read(call: &Call<'_>, bytes: Bytes) -> Result<(String, Bytes), Status> {
     let read = WorkerHeartbeat::decode(bytes.clone());
     let read = read.map_err(|_error| invalid("WorkerHeartbeat cannot be read."))?;
     call.checks().length("WorkerInstanceKey", &read.worker_instance_key)?;
-    Ok((read.worker_instance_key, kept(Some(bytes)).unwrap_or_default()))
+    Ok((read.worker_instance_key, stored_copy(Some(bytes)).unwrap_or_default()))
 }
 
 pub(crate) async fn describe(
@@ -220,9 +220,9 @@ fn row(read: WorkerHeartbeat) -> WorkerListInfo {
 mod tests {
     use super::*;
 
-    fn heard(worker_registry: &WorkerRegistry, namespace: &str, key: &str, now: Instant) {
+    fn heartbeat_at(worker_registry: &WorkerRegistry, namespace: &str, key: &str, now: Instant) {
         let heartbeat = WorkerHeartbeat { worker_instance_key: key.into(), ..WorkerHeartbeat::default() };
-        worker_registry.hear(namespace, key.into(), heartbeat.encode_to_vec().into(), now);
+        worker_registry.record_heartbeat(namespace, key.into(), heartbeat.encode_to_vec().into(), now);
     }
 
     fn keys(page: &WorkersPage) -> Vec<&str> {
@@ -234,7 +234,7 @@ mod tests {
         let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
         let all = WorkerFilter::read("").expect("it says nothing");
         for (name, key) in [("a", "3"), ("a", "1"), ("b", "9"), ("a", "2")] {
-            heard(&worker_registry, name, key, now);
+            heartbeat_at(&worker_registry, name, key, now);
         }
         let page = worker_registry.list(("a", ""), 2, &all, now);
         assert_eq!((keys(&page), page.has_more), (vec!["1", "2"], true));
@@ -246,8 +246,8 @@ mod tests {
         assert!(
             worker_registry.find("b", "1", now).is_none() && worker_registry.find("a", "1", now).is_some()
         );
-        let later = now + KEPT_FOR;
-        heard(&worker_registry, "a", "2", later);
+        let later = now + REMEMBERED_FOR;
+        heartbeat_at(&worker_registry, "a", "2", later);
         assert_eq!(keys(&worker_registry.list(("a", ""), 9, &all, later)), ["2"]);
         assert!(worker_registry.find("a", "1", later).is_none());
         assert_eq!(worker_registry.count("a", &all, later), 1);
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
         let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
-        (0..WORKERS_MAX + 5).for_each(|number| heard(&worker_registry, "n", &number.to_string(), now));
+        (0..WORKERS_MAX + 5).for_each(|number| heartbeat_at(&worker_registry, "n", &number.to_string(), now));
         assert_eq!(worker_registry.workers().len(), WORKERS_MAX);
-        heard(&worker_registry, "n", "late", now + KEPT_FOR);
+        heartbeat_at(&worker_registry, "n", "late", now + REMEMBERED_FOR);
         assert_eq!(worker_registry.workers().len(), 1, "the silent ones make room");
     }
 }

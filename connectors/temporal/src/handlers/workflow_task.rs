@@ -41,7 +41,7 @@ pub(crate) async fn poll(
         // A task of the wrong kind is requeued when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };
-    call.hands_out(receipt);
+    call.respond_with(receipt);
     Ok(response)
 }
 

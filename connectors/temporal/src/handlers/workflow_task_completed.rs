@@ -1,7 +1,7 @@
 //! RespondWorkflowTaskCompleted and RespondWorkflowTaskFailed.
 
 use everlog_engine::Reply;
-use everlog_engine::command::{Command, CommandAttributes as Asked};
+use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::reset_points::Version;
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::machine::{workflow_task, workflow_task_completed};
@@ -17,7 +17,7 @@ use everlog_temporal_api::workflowservice::{
 };
 use tonic::Status;
 
-use crate::codec::payload::kept;
+use crate::codec::payload::stored_copy;
 use crate::codec::status;
 use crate::codec::update_messages;
 use crate::codec::validation::{Checks, not_yet, span_ms};
@@ -74,7 +74,7 @@ pub(crate) async fn complete(
         namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
-    let input = call.input(execution, Request::CompleteTask(Box::new(order)));
+    let input = call.request_record(execution, Request::CompleteTask(Box::new(order)));
     let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
     let reset_history_event_id = match completion.reply {
         Reply::Completed(completed) => completed.reset_event_id,
@@ -107,9 +107,9 @@ fn strangers<'a>(
         move |name: &str| name.is_empty() || name == own || call.gateway.namespaces.known(name).is_some();
     commands.iter().zip(0_u32..).filter_map(move |(command, place)| {
         let name = match command.order.as_ref()? {
-            Asked::StartChild(start) => &start.namespace,
-            Asked::SignalExternal(signal) => &signal.namespace,
-            Asked::RequestCancelExternal(cancel) => &cancel.namespace,
+            CommandAttributes::StartChild(start) => &start.namespace,
+            CommandAttributes::SignalExternal(signal) => &signal.namespace,
+            CommandAttributes::RequestCancelExternal(cancel) => &cancel.namespace,
             _to_itself => return None,
         };
         let fault = Fault::Namespace.into();
@@ -126,17 +126,19 @@ fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Resul
 fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
     for order in commands.iter_mut().filter_map(|command| command.order.as_mut()) {
         match order {
-            Asked::UpsertSearchAttributes(upsert) => {
-                upsert.search_attributes = kept(upsert.search_attributes.take());
+            CommandAttributes::UpsertSearchAttributes(upsert) => {
+                upsert.search_attributes = stored_copy(upsert.search_attributes.take());
             }
-            Asked::ModifyProperties(modify) => modify.upserted_memo = kept(modify.upserted_memo.take()),
-            Asked::StartChild(start) => {
-                start.memo = kept(start.memo.take());
-                start.search_attributes = kept(start.search_attributes.take());
+            CommandAttributes::ModifyProperties(modify) => {
+                modify.upserted_memo = stored_copy(modify.upserted_memo.take())
             }
-            Asked::ContinueAsNew(next) => {
-                next.memo = kept(next.memo.take());
-                next.search_attributes = kept(next.search_attributes.take());
+            CommandAttributes::StartChild(start) => {
+                start.memo = stored_copy(start.memo.take());
+                start.search_attributes = stored_copy(start.search_attributes.take());
+            }
+            CommandAttributes::ContinueAsNew(next) => {
+                next.memo = stored_copy(next.memo.take());
+                next.search_attributes = stored_copy(next.search_attributes.take());
             }
             _kept_nowhere => {}
         }
@@ -209,7 +211,7 @@ pub(crate) async fn fail(
         binary_checksum: request.binary_checksum,
         worker_version: request.worker_version,
     };
-    call.order(call.input(execution, Request::FailTask(order))).await?;
+    call.send(call.request_record(execution, Request::FailTask(order))).await?;
     Ok(RespondWorkflowTaskFailedResponse::default())
 }
 

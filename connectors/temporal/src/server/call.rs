@@ -148,7 +148,7 @@ impl<'a> Call<'a> {
 
     /// The handler is about to respond with a task. Its receipt is accepted once the response has been handed over. No await may come
     /// between this and the response.
-    pub(crate) fn hands_out(&self, receipt: Option<Receipt>) {
+    pub(crate) fn respond_with(&self, receipt: Option<Receipt>) {
         match (receipt, &self.receipt_slot) {
             (Some(receipt), Some(receipt_slot)) => receipt_slot.put(receipt),
             (Some(receipt), None) => receipt.accept(),
@@ -192,7 +192,11 @@ impl<'a> Call<'a> {
     }
 
     /// A request record for the run that the request names.
-    pub(crate) fn input(&self, execution: WorkflowExecution, order: request::Request) -> RequestRecord {
+    pub(crate) fn request_record(
+        &self,
+        execution: WorkflowExecution,
+        order: request::Request,
+    ) -> RequestRecord {
         RequestRecord {
             namespace_id: self.namespace.record.id.clone(),
             workflow_id: execution.workflow_id,
@@ -203,7 +207,7 @@ impl<'a> Call<'a> {
     }
 
     /// Sends a request to its partition; a rejection by the engine becomes a status.
-    pub(crate) async fn order(&self, input: RequestRecord) -> Result<Reply, Status> {
+    pub(crate) async fn send(&self, input: RequestRecord) -> Result<Reply, Status> {
         match self.gateway.router.order(input).await {
             Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
             Ok(reply) => Ok(reply),
