@@ -108,7 +108,8 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
         (
             Fetched { headers: vec![header("reply-topic", "everlog.journal")], ..signal("order-1", "x") },
             "reply_topic",
-        ), // Small where it stands, and large as an order.
+        ),
+        // Small where it stands, and large as an order.
         (
             record(
                 "order-1",
@@ -146,7 +147,8 @@ async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
     write(PublicTopic::Command, 9, &cancel(), &mut value).expect("a command");
     house.topic.produce(0, record("order-1", value));
     house.topic.produce(0, signal("order-1", "behind it"));
-    house.topic.produce(1, signal("order-2", "beside it")); // It does not come to an end while the test lasts.
+    house.topic.produce(1, signal("order-2", "beside it"));
+    // It does not come to an end while the test lasts.
     house.options.schema_wait_ms = 3_600_000;
     house.registry = Registry::away();
     let running = house.run();

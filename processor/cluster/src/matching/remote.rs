@@ -214,7 +214,8 @@ impl RemoteMatching {
             move || {
                 let runtime = matching.runtime.clone();
                 runtime.spawn(async move {
-                    let received = Received { receipt, is_taken }; // The other node counts it as lost after a while, if it lives.
+                    let received = Received { receipt, is_taken };
+                    // The other node counts it as lost after a while, if it lives.
                     if matching.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
                         let lost = asker.and_then(|Recipient { poll_id, claimed }| Some((claimed?, poll_id)));
                         if let Some(((partition, run), poll_id)) = lost {
@@ -363,7 +364,8 @@ impl NodeLink for RemoteMatching {
     }
 
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
-        let Some(matching) = self.this.upgrade() else { return }; // The caller may be gone.
+        let Some(matching) = self.this.upgrade() else { return };
+        // The caller may be gone.
         self.runtime.spawn(async move { reply.send(matching.remote_backlog(queue).await) });
     }
 

@@ -68,7 +68,8 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
         None => return,
     };
     match known {
-        Ok(stream) => converse(stream, cluster, connection).await, // Other nodes connect to find out whether somebody listens, and close the connection.
+        Ok(stream) => converse(stream, cluster, connection).await,
+        // Other nodes connect to find out whether somebody listens, and close the connection.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             tracing::debug!(from, %error, "peer connection closed before the TLS handshake");
         }
@@ -88,7 +89,8 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
-    let node = Arc::clone(&cluster.node); // A node's connection is never closed to make room, because it always counts as busy.
+    let node = Arc::clone(&cluster.node);
+    // A node's connection is never closed to make room, because it always counts as busy.
     let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
     let connection = Arc::clone(connection);

@@ -245,7 +245,8 @@ impl<B: CommittedRows> RunStore<B> {
 
     fn load(&self, key: &RunKey) -> Result<Option<Run>, Error> {
         let mut builder = Builder::default();
-        let mut damage = None; // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
+        let mut damage = None;
+        // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
         let mut from = Some([0]);
         while let Some(first) = from.take() {
             let (first, end) = (state_key(key, &first), state_key(key, &rows::PARTS_END));

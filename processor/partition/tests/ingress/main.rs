@@ -23,7 +23,8 @@ fn a_command_is_applied_once_however_often_it_is_brought() {
     house.bring(vec![
         Body::PublicCommand(forwarded(0, begin())),
         Body::PublicCommand(forwarded(1, a_signal())),
-    ]); // Once before and once after its effect is committed, by its owner and by others.
+    ]);
+    // Once before and once after its effect is committed, by its owner and by others.
     house.crash();
     house.bring(vec![Body::PublicCommand(forwarded(1, a_signal()))]);
     house.settle();
@@ -60,7 +61,8 @@ fn runs_that_commands_begin_have_ids_in_the_order_of_the_commands() {
             command_id: Some(format!("c-{offset}")),
             ..forwarded(offset, order)
         })
-    }; // Many in one append, which has one time; more after a while, and after a crash.
+    };
+    // Many in one append, which has one time; more after a while, and after a crash.
     for (first, past) in [(0, 20), (20, 21), (21, 40)] {
         house.bring((first..past).map(anew).collect());
         house.advance(1_000);
@@ -117,7 +119,8 @@ fn a_refused_command_leaves_one_rejection_and_one_outcome() {
 #[test]
 fn a_command_waits_for_its_moment_through_crashes() {
     let mut house = House::build();
-    let hour_ms = 3_600_000; // More than are delivered in one turn, and one that is due before the index looks again.
+    let hour_ms = 3_600_000;
+    // More than are delivered in one turn, and one that is due before the index looks again.
     let later = |offset| PublicCommand { deliver_at_ms: BEGIN_MS + hour_ms, ..forwarded(offset, a_signal()) };
     let soon = PublicCommand { deliver_at_ms: BEGIN_MS + 5_000, ..forwarded(6, begin()) };
     let mut bodies: Vec<_> = (1..=5).map(|offset| Body::PublicCommand(later(offset))).collect();
@@ -184,7 +187,8 @@ fn what_followed_a_lost_part_of_an_append_waits_until_it_comes_again() {
     let second = PublicCommand {
         source: Some(SourcePosition { follows: 5, ..source(5) }),
         ..forwarded(5, a_signal())
-    }; // The first record of the append, with the offset 4, is missing.
+    };
+    // The first record of the append, with the offset 4, is missing.
     house.bring_behind_its_back(vec![Body::PublicCommand(second.clone())]);
     house.settle();
     assert_eq!(house.count("WorkflowExecutionSignaled"), 0);

@@ -93,7 +93,8 @@ fn an_outcome_is_told_once_to_everyone_who_asked_for_it() {
     assert_eq!(house.told(), [is(0, "started"), is(3, "failed")]);
     house.bring(vec![update(4, "u3"), update(5, "u1")]);
     house.crash();
-    house.answer(&["u3"], vec![responds("u1"), accepts("u3"), responds("u3")], Vec::new()); // Once before and once after it is committed; and who asks after that has it at once.
+    house.answer(&["u3"], vec![responds("u1"), accepts("u3"), responds("u3")], Vec::new());
+    // Once before and once after it is committed; and who asks after that has it at once.
     house.crash();
     house.settle();
     house.crash();
