@@ -133,10 +133,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
                 return Ok(end(Cause::Asked, ends, running, backend, failures).await);
             }
         };
-        tokio::spawn(
-            Arc::clone(cluster)
-                .run(Arc::new(move |partition, error| failed(partition, LossScope::Lost, error))),
-        );
+        let lost = move |partition: u32, error: &_| failed(partition, LossScope::Lost, error);
+        tokio::spawn(Arc::clone(cluster).run(Arc::new(lost)));
     }
     all_serve(&running, &health, asked.clone()).await;
     let commands =
@@ -146,10 +144,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let mut gateway = Gateway::start(listeners.calls.0, calls);
     let addresses =
         Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
-    tracing::info!(
-        address = %addresses.calls, http_address = %addresses.face, metrics_address = %addresses.metrics,
-        data_dir = %data.path().display(), "serving"
-    );
+    log_serving(data, &addresses);
     if with_banner {
         show_banner(config, data, backend.log().partitions(), addresses);
     }
@@ -455,6 +450,13 @@ fn driver_options(config: &Config, partitions: u32, names: &Names) -> threads::O
 
 fn or_cores(threads: usize) -> usize {
     if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
+}
+
+fn log_serving(data: &DataDir, addresses: &Addresses) {
+    tracing::info!(
+        address = %addresses.calls, http_address = %addresses.face, metrics_address = %addresses.metrics,
+        data_dir = %data.path().display(), "serving"
+    );
 }
 
 fn show_banner(config: &Config, data: &DataDir, partitions: u32, addresses: Addresses) {
