@@ -6,6 +6,7 @@
 
 mod events;
 mod public_command;
+mod public_samples;
 mod records;
 mod rows;
 mod settings;

@@ -16,12 +16,11 @@ use everlog_engine::machine::{
     memo_and_search_attributes, parent_child, reset, start, timer, update, workflow_task_completed,
 };
 use everlog_engine::request::{Delete, Request, RequestRecord, ResetSticky, Sender};
-use everlog_wire::public_command::{
-    DeliverDelayed, Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
-};
+use everlog_wire::public_command::{DeliverDelayed, PublicCommand, SourcePosition};
 use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage, Owner, Position, Record};
 
 use crate::events::{execution, failure, group, map, policy, some, span};
+use crate::public_samples::{forwarded, source, unreadable};
 use crate::rows::RUN_ID;
 use crate::{settings, versioned};
 
@@ -395,7 +394,7 @@ pub fn target() -> activity_attempt::Target {
     activity_attempt::Target { scheduled_event_id: 5, attempt: 2, claim: 4_712, activity_id: "a".into() }
 }
 
-fn signal() -> Signal {
+pub fn signal() -> Signal {
     Signal {
         name: "go".into(),
         input: Some(some(b"input")),
@@ -558,54 +557,4 @@ pub fn levelled() -> Position {
 
 pub fn posted() -> Position {
     Position { posts: vec![MessageCursor { partition: 3, sent: 17, taken: 4 }], ..position() }
-}
-
-fn source() -> SourcePosition {
-    let incarnation = Bytes::from_static(&[9; 16]);
-    SourcePosition { incarnation, partition: 3, offset: 1_234, topic: "everlog.commands".into(), follows: 0 }
-}
-
-fn reply_to() -> ReplyTo {
-    ReplyTo { topic: "everlog.replies".into(), correlation_id: Some(some(b"correlation")) }
-}
-
-fn original() -> Original {
-    let header = Header { key: "command-id".into(), value: Some(some(b"charge-1")) };
-    Original {
-        key: Some(some(b"order-1")),
-        value: Some(some(b"{}")),
-        value_bytes: 2,
-        headers: vec![header, Header { key: "empty".into(), value: None }],
-    }
-}
-
-fn forwarded() -> PublicCommand {
-    PublicCommand {
-        source: Some(source()),
-        input: Some(RequestRecord {
-            namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
-            workflow_id: "order-1".into(),
-            run_id: RUN_ID.into(),
-            sender: None,
-            request: Some(Request::Signal(signal())),
-        }),
-        namespace: "default".into(),
-        command_id: Some("charge-1".into()),
-        reply_to: Some(reply_to()),
-        deliver_at_ms: 1_763_700_000_000,
-        traceparent: Some("00-1-2-01".into()),
-        original: Some(original()),
-    }
-}
-
-fn unreadable() -> InvalidCommand {
-    InvalidCommand {
-        source: Some(source()),
-        code: "not_json".into(),
-        reason: "it is not JSON".into(),
-        namespace: Some("default".into()),
-        command_id: Some("charge-1".into()),
-        reply_to: Some(reply_to()),
-        original: Some(original()),
-    }
 }
