@@ -18,7 +18,7 @@ use crate::first_bytes::FirstBytes;
 use crate::http2::{ConnectionService, close_gracefully, log_broken};
 use crate::listener::{CHECK_EVERY, Lease};
 
-/// Bytes of a request's head. Commands and browsers send a few KiB. Commands and browsers send a few KiB.
+/// Bytes of a request's head. Commands and browsers send a few KiB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a connection may last. It bounds a client that receives its responses byte by byte.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(600);

@@ -30,7 +30,7 @@ const OWNER_WITHIN: Duration = Duration::from_secs(3);
 /// How long it waits for a change of ownership before it tries again.
 const RETRY_AFTER: Duration = Duration::from_millis(25);
 
-/// How long a request may take to arrive. Requests of clients are bounded before, by `request_within_ms`. Requests of clients are bounded before, by `request_within_ms`.
+/// How long a request may take to arrive. Requests of clients are bounded before, by `request_within_ms`.
 const BUFFERED_WITHIN: Duration = Duration::from_secs(60);
 /// How long another node may take to answer an RPC that is no long poll, if the caller has no deadline.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
