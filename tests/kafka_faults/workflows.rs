@@ -282,7 +282,7 @@ fn paint(id: &str) -> Command {
         execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
         signal_name: PAINT.into(),
         child_workflow_only: true,
-        ..external::SignalOther::default()
+        ..external_workflow::SignalOther::default()
     })))
 }
 
