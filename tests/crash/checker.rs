@@ -12,7 +12,7 @@ use everlog_tests::fate::Fate;
 use everlog_tests::raw::path_of;
 use prost::Message;
 
-use crate::ledger::{Attempt, Call, Ledger, Note};
+use crate::client_log::{Attempt, Call, ClientLog, Note};
 use crate::workflows::WORKFLOWS;
 
 /// What the server calls itself in events.
@@ -27,25 +27,25 @@ pub struct Run {
 }
 
 /// Everything that is wrong.
-pub fn check(ledger: &Ledger, runs: &[Run]) -> Vec<String> {
+pub fn check(client_log: &ClientLog, runs: &[Run]) -> Vec<String> {
     let mut found = Vec::new();
     for run in runs {
         check_history(run, &mut found);
         check_pairs(run, &mut found);
     }
     check_chains(runs, &mut found);
-    check_effects(ledger, runs, &mut found);
-    check_starts(ledger, runs, &mut found);
-    check_commands(ledger, runs, &mut found);
-    check_tasks(ledger, runs, &mut found);
-    check_attempts(ledger, &mut found);
-    for query in &ledger.queries {
+    check_effects(client_log, runs, &mut found);
+    check_starts(client_log, runs, &mut found);
+    check_commands(client_log, runs, &mut found);
+    check_tasks(client_log, runs, &mut found);
+    check_attempts(client_log, &mut found);
+    for query in &client_log.queries {
         let seen: Vec<_> = query.seen.split_whitespace().collect();
         for name in query.acked.iter().filter(|name| !seen.contains(&name.as_str())) {
             found.push(format!("a query to {} misses the signal {name}", query.workflow_id));
         }
     }
-    for (id, events) in &ledger.reads {
+    for (id, events) in &client_log.reads {
         if !runs.iter().any(|run| run.workflow_id == *id && run.events.starts_with(lasting(events))) {
             let types: Vec<_> = events.iter().map(Typed::event_type).collect();
             found.push(format!("{id}: what was read is not there any more: {types:?}"));
@@ -237,14 +237,14 @@ fn identity(event: &HistoryEvent) -> Option<&str> {
 }
 
 /// Acknowledged: exactly once; unknown: at most once; refused: never; and nothing that nobody sent.
-fn check_effects(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
+fn check_effects(client_log: &ClientLog, runs: &[Run], found: &mut Vec<String>) {
     let mut effects: BTreeMap<(&str, EventType), usize> = BTreeMap::new();
     for event in runs.iter().flat_map(|run| &run.events) {
         if let Some(identity) = identity(event) {
             *effects.entry((identity, event.event_type())).or_default() += 1;
         }
     }
-    for call in &ledger.calls {
+    for call in &client_log.calls {
         let mut count = |event_type: Option<EventType>| {
             event_type
                 .and_then(|event_type| effects.remove(&(call.identity.as_str(), event_type)))
@@ -270,8 +270,8 @@ fn check_effects(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
 }
 
 /// An acknowledged start is the run that it was answered with.
-fn check_starts(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
-    for call in &ledger.calls {
+fn check_starts(client_log: &ClientLog, runs: &[Run], found: &mut Vec<String>) {
+    for call in &client_log.calls {
         let starts = [call.effect, call.side_effect].contains(&Some(EventType::WorkflowExecutionStarted));
         if !starts || call.fate != Fate::Acked {
             continue;
@@ -289,8 +289,8 @@ fn check_starts(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
 }
 
 /// A completed task left the events of its commands, all of them and only once.
-fn check_commands(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
-    let sent: BTreeMap<&str, &Vec<EventType>> = ledger
+fn check_commands(client_log: &ClientLog, runs: &[Run], found: &mut Vec<String>) {
+    let sent: BTreeMap<&str, &Vec<EventType>> = client_log
         .calls
         .iter()
         .filter_map(|call| match &call.note {
@@ -333,9 +333,9 @@ fn cause(event: &HistoryEvent) -> Option<i64> {
 }
 
 /// A task is handed out once, and what it showed stays.
-fn check_tasks(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
+fn check_tasks(client_log: &ClientLog, runs: &[Run], found: &mut Vec<String>) {
     let mut handed_out = BTreeSet::new();
-    for task in &ledger.tasks {
+    for task in &client_log.tasks {
         let named =
             format!("task {} of run {}, attempt {}", task.started_event_id, task.run_id, task.attempt);
         if !handed_out.insert((&task.run_id, task.started_event_id, task.attempt)) {
@@ -360,9 +360,9 @@ fn check_tasks(ledger: &Ledger, runs: &[Run], found: &mut Vec<String>) {
 }
 
 /// Attempts of an activity are handed out once, none after a failure of it was acknowledged, and heartbeats are kept.
-fn check_attempts(ledger: &Ledger, found: &mut Vec<String>) {
+fn check_attempts(client_log: &ClientLog, found: &mut Vec<String>) {
     let mut handed_out = BTreeSet::new();
-    for attempt in &ledger.attempts {
+    for attempt in &client_log.attempts {
         let Attempt { run_id, activity_id, attempt: number, details, before } = attempt;
         let named = format!("attempt {number} of {activity_id} of run {run_id}");
         if !handed_out.insert((run_id, activity_id, number)) {

@@ -22,7 +22,7 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use crate::ledger::{Attempt, Call, Note, Query, Shared, Task};
+use crate::client_log::{Attempt, Call, Note, Query, Shared, Task};
 use crate::workflows::{self, Answer, LOST_MS, QUEUE, payloads, text_of};
 
 const NAMESPACE: &str = "default";
@@ -31,7 +31,7 @@ const NAMESPACE: &str = "default";
 #[derive(Clone)]
 pub struct Client {
     pub channel: Channel,
-    pub ledger: Shared,
+    pub client_log: Shared,
 }
 
 /// What the client or its worker does next.
@@ -75,12 +75,12 @@ impl Client {
     /// Sends a request as it was sent before, which may have been applied.
     pub async fn repeat(&self, number: usize) -> Result<(), Status> {
         let (path, request) = {
-            let ledger = self.ledger.open();
-            let call = &ledger.calls[number];
+            let client_log = self.client_log.open();
+            let call = &client_log.calls[number];
             (call.path.clone(), call.request.clone())
         };
         let answer = send(&self.channel, &path, request).await;
-        self.ledger.open().answered(number, &answer, false);
+        self.client_log.open().answered(number, &answer, false);
         answer.map(drop)
     }
 
@@ -92,8 +92,8 @@ impl Client {
         make: impl FnOnce(String) -> M,
     ) -> Result<Bytes, Status> {
         let (number, path, request) = {
-            let mut ledger = self.ledger.open();
-            let identity = ledger.identity();
+            let mut client_log = self.client_log.open();
+            let identity = client_log.identity();
             let (path, request) = (raw::path_of::<M>(), Bytes::from(make(identity.clone()).encode_to_vec()));
             let call = Call {
                 identity,
@@ -105,10 +105,10 @@ impl Client {
                 answer: Bytes::new(),
                 note,
             };
-            (ledger.sent(call), path, request)
+            (client_log.sent(call), path, request)
         };
         let answer = send(&self.channel, &path, request).await;
-        self.ledger.open().answered(number, &answer, true);
+        self.client_log.open().answered(number, &answer, true);
         answer
     }
 
@@ -180,7 +180,7 @@ impl Client {
     }
 
     async fn query(&self, id: &str) -> Result<(), Status> {
-        let before = self.ledger.open().notes();
+        let before = self.client_log.open().notes();
         let acked = before.into_iter().filter_map(|(note, fate)| match (note, fate) {
             (Note::Signal(of, name), Fate::Acked) if of == id => Some(name),
             _ => None,
@@ -194,7 +194,7 @@ impl Client {
         };
         let answer: QueryWorkflowResponse = self.ask(request).await?;
         let seen = text_of(answer.query_result.as_deref());
-        self.ledger.open().queries.push(Query { workflow_id: id.into(), seen, acked });
+        self.client_log.open().queries.push(Query { workflow_id: id.into(), seen, acked });
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Client {
         };
         let page: GetWorkflowExecutionHistoryResponse = self.ask(request).await?;
         let events = events_of(page.history)?;
-        self.ledger.open().reads.push((id.into(), events.clone()));
+        self.client_log.open().reads.push((id.into(), events.clone()));
         Ok(events)
     }
 
@@ -242,7 +242,7 @@ impl Client {
             self.answer_query(task.task_token, &events).await?;
             return Ok(true);
         }
-        self.ledger.open().tasks.push(Task {
+        self.client_log.open().tasks.push(Task {
             identity: own,
             run_id,
             started_event_id: task.started_event_id,
@@ -314,13 +314,13 @@ impl Client {
         }
         let details = text_of(task.heartbeat_details.as_deref());
         let beat = {
-            let mut ledger = self.ledger.open();
-            let before = ledger.notes();
+            let mut client_log = self.client_log.open();
+            let before = client_log.notes();
             let beat =
                 1 + before.iter().filter(|(note, _)| matches!(note, Note::Heartbeat(_))).count() as u64;
             let (_, run_id) = ids(task.workflow_execution.as_ref());
             let (activity_id, attempt) = (task.activity_id, task.attempt);
-            ledger.attempts.push(Attempt { run_id, activity_id, attempt, details, before });
+            client_log.attempts.push(Attempt { run_id, activity_id, attempt, details, before });
             beat
         };
         self.heartbeat(task.task_token.clone(), beat).await?;

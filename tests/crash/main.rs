@@ -6,12 +6,12 @@
 //! other one; which ones is turned around by `EVERLOG_CRASH_FIRST=2`. `EVERLOG_CRASH_TALK=1` tells of each life.
 
 mod checker;
+mod checker_mutations;
 mod client;
-mod ledger;
-mod life;
+mod client_log;
 mod node;
 mod power;
-mod teeth;
+mod scenario;
 mod workflows;
 
 use std::cell::{Cell, RefCell};
@@ -20,9 +20,9 @@ use std::time::Instant;
 use everlog_tests::dice::seed_of_the_commit;
 use everlog_tests::server::is_on_kafka;
 
-use crate::life::live;
-use crate::node::{Blow, Place};
+use crate::node::{Blow, NodeDir};
 use crate::power::Notes;
+use crate::scenario::live;
 
 /// Steps of the whole script: it has some 380, of which a few dozen depend on when commits come. It may only grow.
 const STEPS_MIN: u64 = 300;
@@ -107,14 +107,14 @@ impl Walk {
     }
 
     async fn point(&self, step: u64, power_fails: bool) -> anyhow::Result<bool> {
-        let place = Place::new(&[])?;
-        let (outcome, _ledger, _runs) = live(&place, step, self.blow, power_fails).await?;
+        let node_dir = NodeDir::new(&[])?;
+        let (outcome, _ledger, _runs) = live(&node_dir, step, self.blow, power_fails).await?;
         if std::env::var_os("EVERLOG_CRASH_TALK").is_some() {
             println!("{step} {power_fails} {outcome:?}");
         }
         if !outcome.violations.is_empty() {
             let (lines, said) =
-                (outcome.violations.join("\n    "), place.last_words().replace('\n', "\n    "));
+                (outcome.violations.join("\n    "), node_dir.last_words().replace('\n', "\n    "));
             let named = format!("step {step}, {:?}, power fails: {power_fails}", self.blow);
             self.found.borrow_mut().push(format!("{named}\n    {lines}\n    {said}"));
         }
@@ -132,11 +132,11 @@ fn add(counter: &Cell<u64>, more: u64) {
 
 #[tokio::test]
 async fn the_script_comes_to_its_end_without_a_blow() -> anyhow::Result<()> {
-    let place = Place::new(&[])?;
+    let node_dir = NodeDir::new(&[])?;
     let begun = Instant::now();
-    let (outcome, ledger, runs) = live(&place, 0, Blow::Kill, false).await?;
-    anyhow::ensure!(outcome.violations.is_empty(), "{:#?}\n{}", outcome.violations, place.last_words());
-    let (calls, steps) = (ledger.open().calls.len(), outcome.notes.steps.unwrap_or(0));
+    let (outcome, client_log, runs) = live(&node_dir, 0, Blow::Kill, false).await?;
+    anyhow::ensure!(outcome.violations.is_empty(), "{:#?}\n{}", outcome.violations, node_dir.last_words());
+    let (calls, steps) = (client_log.open().calls.len(), outcome.notes.steps.unwrap_or(0));
     let Notes { syncs, replies, talks, .. } = outcome.notes;
     println!(
         "{calls} calls, {} runs, {steps} steps, {syncs} of them syncs, {replies} replies, {talks} with brokers; {:?}",

@@ -26,7 +26,7 @@ pub enum Blow {
 }
 
 /// A node's directory, and the notes of the shim about it.
-pub struct Place {
+pub struct NodeDir {
     dir: tempfile::TempDir,
     /// Of every node here.
     variables: Vec<(&'static str, String)>,
@@ -46,7 +46,7 @@ pub struct Node {
     address: SocketAddr,
 }
 
-impl Place {
+impl NodeDir {
     /// Few partitions and one thread of each kind keep the order of the steps nearly the same from run to run. With
     /// `EVERLOG_TEST_HOME=kafka` the log is on a broker.
     pub fn new(more: &[(&'static str, &str)]) -> anyhow::Result<Self> {

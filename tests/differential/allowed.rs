@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::player::Noted;
+use crate::runner::Noted;
 
 /// One field that may differ.
 pub struct Allowed {

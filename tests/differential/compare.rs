@@ -6,9 +6,9 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::allowed::{ALLOWED, Allowed};
-use crate::author::POLL_WITHIN_S;
-use crate::player::Noted;
+use crate::generator::POLL_WITHIN_S;
 use crate::program::{Program, Step};
+use crate::runner::Noted;
 
 /// One field in which two servers differ.
 #[derive(Clone, Debug)]
@@ -152,9 +152,9 @@ mod tests {
     use serde_json::json;
 
     use super::{Uses, compare, differ};
-    use crate::author::POLL_WITHIN_S;
-    use crate::player::Noted;
+    use crate::generator::POLL_WITHIN_S;
     use crate::program::{Program, Step};
+    use crate::runner::Noted;
 
     fn noted(answer: serde_json::Value) -> Vec<Noted> {
         vec![Noted { step: "0".to_owned(), answer }]

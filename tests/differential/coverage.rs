@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::player::Noted;
 use crate::program::{Program, Step};
+use crate::runner::Noted;
 use crate::schema::Schema;
 
 /// The enums whose values are counted, with what must be met of them.

@@ -10,13 +10,13 @@ use futures::StreamExt;
 use tonic::transport::Channel;
 
 use crate::allowed::ALLOWED;
-use crate::author::{Author, UNDER_WAY};
 use crate::compare::{Difference, Uses, differ, on_course, without_indices};
 use crate::coverage::Coverage;
-use crate::ground::{Everlog, Reference};
-use crate::player::{Noted, Player};
+use crate::generator::{Generator, UNDER_WAY};
 use crate::program::Program;
+use crate::runner::{Noted, Runner};
 use crate::schema::Schema;
+use crate::servers::{Everlog, Reference};
 use crate::shrink;
 
 const SEEDS: u64 = 200;
@@ -64,7 +64,7 @@ pub async fn play(channel: &Channel, schema: &Arc<Schema>, program: &Program) ->
     let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
     // As long as every other, so that sizes agree.
     let own = format!("p{:08x}n{:020x}-", program.seed, nanos);
-    Player::new(channel.clone(), schema.clone(), own).play(program).await
+    Runner::new(channel.clone(), schema.clone(), own).play(program).await
 }
 
 fn show(server: &str, noted: &[Noted]) {
@@ -108,7 +108,7 @@ pub async fn run(place: &str) -> Result<Report> {
     let plays = asked()?.unwrap_or_else(|| first(SEEDS)).into_iter().map(|seed| {
         let pair = pair.clone();
         async move {
-            let program = Author::write(seed);
+            let program = Generator::write(seed);
             let noted = pair.play(&program).await;
             (program, noted)
         }

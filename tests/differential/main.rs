@@ -20,17 +20,17 @@
 //! The bugs of `planted.toml`, one at a time in a server, must each make the fixed set differ: `./check planted`.
 
 mod allowed;
-mod author;
 mod compare;
 mod coverage;
-mod ground;
+mod generator;
 mod live;
 mod moves;
 mod plain;
-mod player;
 mod program;
 mod recorded;
+mod runner;
 mod schema;
+mod servers;
 mod shrink;
 
 use anyhow::Result;

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 
-use crate::player::NO_RUN;
+use crate::runner::NO_RUN;
 
 /// A time that lies no further than this behind the end of a program, or before its beginning, is now.
 const NOW_S: f64 = 45.0;

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
-use crate::author::{Author, UNDER_WAY};
 use crate::compare::{Difference, Uses, compare, differ, on_course};
-use crate::ground::{Everlog, Reference};
+use crate::generator::{Generator, UNDER_WAY};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
-use crate::player::Noted;
 use crate::program::Program;
+use crate::runner::Noted;
 use crate::schema::Schema;
+use crate::servers::{Everlog, Reference};
 
 /// How many programs the fixed set has.
 const PROGRAMS: usize = 100;
@@ -119,7 +119,7 @@ async fn finders(seeds: &[u64], channel: &Channel, schema: &Arc<Schema>) -> Resu
 
 /// What the reference answers to a program; none where that takes long or depends on time.
 async fn tried(seed: u64, channel: &Channel, schema: &Arc<Schema>) -> Result<Option<(Program, Vec<Noted>)>> {
-    let program = Author::write(seed);
+    let program = Generator::write(seed);
     let begun = Instant::now();
     let noted = play(channel, schema, &program).await?;
     let is_long = begun.elapsed() >= TAKES_LONG;
@@ -158,7 +158,7 @@ pub async fn run() -> Result<Report> {
     let held = recorded.into_iter().filter(|(seed, ..)| is_held(*seed));
     let (mut report, mut all) = (Report::default(), Vec::new());
     for (seed, mark, reference) in held {
-        let program = Author::write(seed);
+        let program = Generator::write(seed);
         let is_same = program.mark() == mark;
         ensure!(
             is_same,

@@ -7,46 +7,52 @@ use everlog_tests::fate::Fate;
 use crate::event::{Event, RUNNING, status};
 use crate::ledger::{Deed, Via};
 use crate::lineage::{ACCEPTED, Lineage};
-use crate::story::{Head, Line, Story, Told};
+use crate::observations::{Head, Line, Observations, Told};
 use crate::{deliveries, ends, kinship, lineage, program, register, terms, torn, updates, waits};
 
 /// Counterexamples beyond these say nothing new.
 const FOUND_MAX: usize = 40;
 
 /// Everything that is wrong.
-pub fn check(story: &Story) -> Vec<String> {
-    let mut found = story.faults.clone();
-    let kin = Lineage::of(story);
+pub fn check(observations: &Observations) -> Vec<String> {
+    let mut found = observations.faults.clone();
+    let kin = Lineage::of(observations);
     let runs = &kin.runs;
     for (run_id, events) in runs {
         check_run(run_id, events, &mut found);
         check_pairs(run_id, events, &mut found);
-        check_state(story, run_id, events, &mut found);
+        check_state(observations, run_id, events, &mut found);
     }
-    for run_id in
-        story.heads.keys().chain(story.kept.keys()).filter(|run_id| !runs.contains_key(run_id.as_str()))
+    for run_id in observations
+        .heads
+        .keys()
+        .chain(observations.kept.keys())
+        .filter(|run_id| !runs.contains_key(run_id.as_str()))
     {
         found.push(format!("run {run_id} has rows and no events"));
     }
-    lineage::check(&kin, story, &mut found);
+    lineage::check(&kin, observations, &mut found);
     kinship::check(&kin, &mut found);
-    updates::check(&kin, story, &mut found);
+    updates::check(&kin, observations, &mut found);
     ends::check(&kin, &mut found);
-    check_effects(&kin, story, &mut found);
-    check_order(&kin, story, &mut found);
-    check_commands(story, runs, &mut found);
-    check_records(story, &mut found);
-    torn::check(story, &mut found);
-    terms::check(&story.terms, &effects(&kin, story), &mut found);
-    deliveries::check(&kin, story, &mut found);
-    register::check(&story.reads, &mut found);
-    waits::check(&story.waits, story.troubles.is_some(), &mut found);
-    for (place, entry) in &story.seen {
-        if story.later.get(place) != Some(entry) {
+    check_effects(&kin, observations, &mut found);
+    check_order(&kin, observations, &mut found);
+    check_commands(observations, runs, &mut found);
+    check_records(observations, &mut found);
+    torn::check(observations, &mut found);
+    terms::check(&observations.terms, &effects(&kin, observations), &mut found);
+    deliveries::check(&kin, observations, &mut found);
+    register::check(&observations.reads, &mut found);
+    waits::check(&observations.waits, observations.troubles.is_some(), &mut found);
+    for (place, entry) in &observations.seen {
+        if observations.later.get(place) != Some(entry) {
             found.push(format!("events {place:?}: who read along saw what is not there any more"));
         }
     }
-    for place in story.later.keys().filter(|place| !story.seen.is_empty() && !story.seen.contains_key(place))
+    for place in observations
+        .later
+        .keys()
+        .filter(|place| !observations.seen.is_empty() && !observations.seen.contains_key(place))
     {
         found.push(format!("events {place:?}: who read along did not see it"));
     }
@@ -117,14 +123,14 @@ fn check_pairs(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
 }
 
 /// Folded events are what the changelog and the history hold, and what the node answered.
-fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<String>) {
+fn check_state(observations: &Observations, run_id: &str, events: &[&Event], found: &mut Vec<String>) {
     let next_event_id = events.len() as i64 + 1;
     let status = events.last().map_or(RUNNING, |event| status(&event.kind));
     let is_astray = |head: &Head| head.partition != head.home || events[0].partition != head.home;
-    if let Some(head) = story.heads.get(run_id).filter(|head| is_astray(head)) {
+    if let Some(head) = observations.heads.get(run_id).filter(|head| is_astray(head)) {
         found.push(format!("run {run_id}: in partition {} of events: {head:?}", events[0].partition));
     }
-    match story.heads.get(run_id) {
+    match observations.heads.get(run_id) {
         Some(head) if (head.next_event_id, head.status) == (next_event_id, status) => {}
         other => found.push(format!(
             "run {run_id}: its events make next id {next_event_id}, status {status}; the changelog has {other:?}"
@@ -132,7 +138,8 @@ fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<S
     }
     let lines: Vec<Line> =
         events.iter().map(|event| (event.event_id, event.kind.clone(), event.time_ms)).collect();
-    let others = [("the history topic", story.kept.get(run_id)), ("the node", story.told.get(run_id))];
+    let others =
+        [("the history topic", observations.kept.get(run_id)), ("the node", observations.told.get(run_id))];
     for (name, other) in others {
         if other.is_none() && name == "the node" {
             continue;
@@ -181,26 +188,26 @@ fn effect(deed: &Deed) -> Option<&'static str> {
 }
 
 /// The numbers of orders that have an effect.
-fn effects(kin: &Lineage<'_>, story: &Story) -> BTreeSet<usize> {
-    let identities = story.events.iter().filter_map(|event| cause(kin, event));
-    let updates = story.events.iter().filter(|event| event.kind == ACCEPTED);
+fn effects(kin: &Lineage<'_>, observations: &Observations) -> BTreeSet<usize> {
+    let identities = observations.events.iter().filter_map(|event| cause(kin, event));
+    let updates = observations.events.iter().filter(|event| event.kind == ACCEPTED);
     let identities = identities.chain(updates.map(|event| event.text("update_id")));
     identities.filter_map(|identity| identity.strip_prefix("call-")?.parse().ok()).collect()
 }
 
 /// Acknowledged: exactly once; unknown: at most once; refused: never; and nothing that nobody sent.
-fn check_effects(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
+fn check_effects(kin: &Lineage<'_>, observations: &Observations, found: &mut Vec<String>) {
     let mut effects: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
-    for event in &story.events {
+    for event in &observations.events {
         if let Some(identity) = cause(kin, event) {
             *effects.entry((identity, &event.kind, &event.workflow_id)).or_default() += 1;
         }
     }
     let mut refusals: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in &story.rejections {
+    for told in &observations.rejections {
         *refusals.entry(&told.command_id).or_default() += 1;
     }
-    for call in &story.calls {
+    for call in &observations.calls {
         let Some(effect) = effect(&call.deed) else { continue };
         let key = (call.identity.as_str(), effect, call.workflow_id.as_str());
         let count = effects.remove(&key).unwrap_or(0);
@@ -226,14 +233,14 @@ fn check_effects(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
 }
 
 /// Every record has one reply, and one rejection where the reply says so; and there is no other.
-fn check_records(story: &Story, found: &mut Vec<String>) {
+fn check_records(observations: &Observations, found: &mut Vec<String>) {
     let by_place = |told: &[Told]| -> BTreeMap<(i64, i64), Vec<Told>> {
         let mut places: BTreeMap<_, Vec<Told>> = BTreeMap::new();
         told.iter().for_each(|told| places.entry(told.at).or_default().push(told.clone()));
         places
     };
-    let (mut replies, mut rejections) = (by_place(&story.replies), by_place(&story.rejections));
-    for (place, id) in &story.commands {
+    let (mut replies, mut rejections) = (by_place(&observations.replies), by_place(&observations.rejections));
+    for (place, id) in &observations.commands {
         let told = replies.remove(place).unwrap_or_default();
         let refused = rejections.remove(place).unwrap_or_default().len();
         let wanted = told.iter().filter(|told| told.what == "refused").count();
@@ -248,15 +255,15 @@ fn check_records(story: &Story, found: &mut Vec<String>) {
 }
 
 /// Signals that were sent one after the other stand so.
-fn check_order(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
-    let places: BTreeMap<&str, i64> = story
+fn check_order(kin: &Lineage<'_>, observations: &Observations, found: &mut Vec<String>) {
+    let places: BTreeMap<&str, i64> = observations
         .events
         .iter()
         .filter(|event| event.kind == "WorkflowExecutionSignaled" && kin.is_new(event))
         .map(|event| (event.text("identity"), event.offset))
         .collect();
     let mut last: BTreeMap<&str, i64> = BTreeMap::new();
-    for call in &story.calls {
+    for call in &observations.calls {
         let is_ordered = matches!(call.deed, Deed::Signal { in_order: true, .. });
         let Some(place) = places.get(call.identity.as_str()).filter(|_| is_ordered) else { continue };
         let before = last.insert(&call.workflow_id, *place);
@@ -267,8 +274,8 @@ fn check_order(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
 }
 
 /// A completed task left the events of its commands, all of them and only once.
-fn check_commands(story: &Story, runs: &BTreeMap<&str, Vec<&Event>>, found: &mut Vec<String>) {
-    let sent: BTreeMap<&str, usize> = story
+fn check_commands(observations: &Observations, runs: &BTreeMap<&str, Vec<&Event>>, found: &mut Vec<String>) {
+    let sent: BTreeMap<&str, usize> = observations
         .calls
         .iter()
         .filter_map(|call| match &call.deed {

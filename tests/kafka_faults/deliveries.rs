@@ -12,10 +12,10 @@ use everlog_tests::patience;
 
 use crate::event::Event;
 use crate::lineage::Lineage;
+use crate::observations::Observations;
 use crate::polls::{Got, Poll};
 use crate::program;
 use crate::queues::{Place, Queues, before, is_claim};
-use crate::story::Story;
 use crate::terms::Owner;
 
 /// A node's session and what a take-over costs behind it, and a margin for a busy machine: before that nobody is late.
@@ -86,14 +86,14 @@ fn settled_ms(troubles: &[Trouble], since_ms: i64) -> i64 {
 }
 
 /// Tasks that a worker got too late or never, though workers always asked; where trouble was noted.
-pub fn check(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
-    let Some(troubles) = &story.troubles else { return };
-    let (queues, owners) = (&Queues::of(kin, story), story.terms.owners.as_slice());
-    let mut judge = Judge { polls: &story.polls, troubles, queues, owners, found };
-    for (identity, poll) in &story.polls {
+pub fn check(kin: &Lineage<'_>, observations: &Observations, found: &mut Vec<String>) {
+    let Some(troubles) = &observations.troubles else { return };
+    let (queues, owners) = (&Queues::of(kin, observations), observations.terms.owners.as_slice());
+    let mut judge = Judge { polls: &observations.polls, troubles, queues, owners, found };
+    for (identity, poll) in &observations.polls {
         judge.poll(identity, poll);
     }
-    let attempts = attempts(&story.polls);
+    let attempts = attempts(&observations.polls);
     for (run_id, events) in &kin.runs {
         for event in events.iter().filter(|event| kin.is_new(event)) {
             match event.kind.as_str() {

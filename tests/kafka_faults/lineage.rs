@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Event;
 use crate::ledger::{Answer, Call, Deed};
+use crate::observations::Observations;
 use crate::program;
-use crate::story::Story;
 
 const COMPLETED: &str = "WorkflowExecutionCompleted";
 const FAILED: &str = "WorkflowExecutionFailed";
@@ -37,9 +37,9 @@ pub struct Lineage<'a> {
 }
 
 impl<'a> Lineage<'a> {
-    pub fn of(story: &'a Story) -> Self {
+    pub fn of(observations: &'a Observations) -> Self {
         let mut runs: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
-        for event in &story.events {
+        for event in &observations.events {
             runs.entry(&event.run_id).or_default().push(event);
         }
         let resets = runs.iter().filter_map(|(run_id, events)| Some((*run_id, reset_of(events)?))).collect();
@@ -140,10 +140,10 @@ pub fn updates<'a>(events: &[&'a Event], kinds: &[&str]) -> BTreeSet<&'a str> {
 }
 
 /// What is wrong with where runs come from.
-pub fn check(lineage: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
+pub fn check(lineage: &Lineage<'_>, observations: &Observations, found: &mut Vec<String>) {
     for (run_id, events) in &lineage.runs {
         match lineage.resets.get(run_id) {
-            Some(reset) => check_reset(lineage, &story.calls, (run_id, reset), found),
+            Some(reset) => check_reset(lineage, &observations.calls, (run_id, reset), found),
             None => check_begin(lineage, run_id, events, found),
         }
         let next = events.last().map_or("", |last| last.text("new_run_id"));
@@ -154,8 +154,8 @@ pub fn check(lineage: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
             }
         }
     }
-    check_orders(lineage, &story.calls, found);
-    check_open(story, found);
+    check_orders(lineage, &observations.calls, found);
+    check_open(observations, found);
 }
 
 /// A run that no reset has made: who follows another says why, counts its attempt and has the last result of those before.
@@ -295,9 +295,9 @@ fn check_orders(lineage: &Lineage<'_>, calls: &[Call], found: &mut Vec<String>) 
 }
 
 /// No run begins before the one that was open has closed.
-fn check_open(story: &Story, found: &mut Vec<String>) {
+fn check_open(observations: &Observations, found: &mut Vec<String>) {
     let mut open: BTreeMap<&str, &str> = BTreeMap::new();
-    for event in &story.events {
+    for event in &observations.events {
         let (id, run_id) = (event.workflow_id.as_str(), event.run_id.as_str());
         if event.event_id == 1
             && let Some(other) = open.insert(id, run_id).filter(|other| *other != run_id)

@@ -11,9 +11,11 @@
 mod account;
 mod checker;
 mod client;
+mod cluster;
 mod commands;
 mod deliveries;
 mod ends;
+mod environment;
 mod event;
 mod frame;
 mod kin;
@@ -23,6 +25,7 @@ mod lineage;
 mod load;
 mod net;
 mod node;
+mod observations;
 mod polls;
 mod program;
 mod proxy;
@@ -30,9 +33,6 @@ mod queues;
 mod reader;
 mod register;
 mod rows;
-mod scene;
-mod site;
-mod story;
 mod terms;
 mod torn;
 mod updates;
@@ -45,10 +45,10 @@ use std::time::Instant;
 
 use everlog_tests::dice::seed_of_the_commit;
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Outcome, Size};
 use crate::program::Errands;
 use crate::rows::{ROWS, Row};
-use crate::scene::{Outcome, Size};
-use crate::site::Site;
 
 fn main() -> ExitCode {
     // What is meant for the usual harness, such as --test-threads 1, names no row.
@@ -83,12 +83,12 @@ fn main() -> ExitCode {
 
 /// All rows, one after the other; true where each held.
 async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
-    let site = Site::start(size.seed, &[]).await?;
+    let cluster = FaultCluster::start(size.seed, &[]).await?;
     let (mut table, mut acked, mut holds) = (Vec::new(), 0, true);
     for row in rows {
         println!("{} {} ...", row.name, row.claim);
         let begun = Instant::now();
-        let outcome = (row.run)(site.clone(), size)
+        let outcome = (row.run)(cluster.clone(), size)
             .await
             .unwrap_or_else(|error| Outcome { violations: vec![format!("{error:#}")], ..Outcome::default() });
         let mut violations = outcome.violations;
@@ -103,7 +103,7 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
         acked += outcome.acked;
         holds &= violations.is_empty();
         table.push(format!(
-            "{:<5} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
+            "{:<17} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
             row.name,
             if violations.is_empty() { "ok" } else { "NOT" },
             injected,
@@ -116,7 +116,7 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
         ));
         println!("{}", table.last().map_or("", String::as_str));
     }
-    println!("\nrow   held injected   seen workflows   acked      s  claim: what was seen");
+    println!("\nrow               held injected   seen workflows   acked      s  claim: what was seen");
     table.iter().for_each(|line| println!("{line}"));
     println!("{acked} calls and records were acknowledged");
     Ok(holds)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use everlog_tests::patience;
 
-use crate::scene::Scene;
+use crate::environment::Environment;
 
 /// Of the Workflow Ids of its workflows.
 pub const PREFIX: &str = "errand-";
@@ -35,13 +35,13 @@ pub struct Program {
 
 impl Program {
     /// Starts it, and waits until it begins.
-    pub async fn start(scene: &Scene, errands: Errands) -> anyhow::Result<Self> {
+    pub async fn start(environment: &Environment, errands: Errands) -> anyhow::Result<Self> {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let said = scene.dir.path().join("program.log");
-        let addresses: Vec<_> = scene.nodes().map(|node| node.address.to_string()).collect();
+        let said = environment.dir.path().join("program.log");
+        let addresses: Vec<_> = environment.nodes().map(|node| node.address.to_string()).collect();
         let mut command = Command::new(tests.join("sdk/run"));
         command.arg("program").arg(tests.join("sdk/kill/soak.py")).arg(addresses.join(","));
-        let (span, open, seed) = (AT_MOST.as_secs(), errands.open, scene.size.seed);
+        let (span, open, seed) = (AT_MOST.as_secs(), errands.open, environment.size.seed);
         command.args([span.to_string(), open.to_string(), seed.to_string()]);
         command.args(errands.is_ordinary.then_some("ordinary"));
         command

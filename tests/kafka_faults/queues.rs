@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::event::Event;
 use crate::lineage::Lineage;
+use crate::observations::Observations;
 use crate::polls::Got;
-use crate::story::Story;
 
 /// So many rounds go past nobody: after a take-over what waits may be offered in another order, once or twice.
 pub const ROUNDS: usize = 5;
@@ -48,7 +48,7 @@ pub struct Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    pub fn of(kin: &Lineage<'a>, story: &'a Story) -> Self {
+    pub fn of(kin: &Lineage<'a>, observations: &'a Observations) -> Self {
         let mut queues = Self::default();
         for events in kin.runs.values() {
             for started in events.iter().filter(|event| is_claim(kin, events, event)) {
@@ -57,7 +57,7 @@ impl<'a> Queues<'a> {
                 queues.note(started.text("identity"), Place::of(scheduled), handed);
             }
         }
-        for (identity, poll) in &story.polls {
+        for (identity, poll) in &observations.polls {
             let Got::Activity { run_id, .. } = &poll.got else { continue };
             let Some(event) = kin.events(run_id).first() else { continue };
             queues.note(identity, Place::of_activity(event.partition), (poll.since_ms, poll.ended_ms));

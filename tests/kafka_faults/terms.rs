@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
 
+use crate::observations::varint;
 use crate::reader::Entry;
-use crate::story::varint;
 
 /// What keys of `control` begin with that gave out a fence; the partition follows.
 const FENCE: [u8; 2] = [0xff, b'f'];

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::story::{Mark, Story};
+use crate::observations::{Mark, Observations};
 
 /// What there is of a commit.
 #[derive(Default)]
@@ -21,14 +21,14 @@ const FENCE: u64 = 0;
 const NOBODY: (u64, u64, u32, u64) = (0, 0, 0, 0);
 
 /// All but the rows that end what a broker has left without an end (KAFKA-20734): those are of no owner.
-fn owned(story: &Story) -> impl Iterator<Item = &Mark> {
-    story.marks.iter().filter(|mark| (mark.fence, mark.commit, mark.place, mark.applied) != NOBODY)
+fn owned(observations: &Observations) -> impl Iterator<Item = &Mark> {
+    observations.marks.iter().filter(|mark| (mark.fence, mark.commit, mark.place, mark.applied) != NOBODY)
 }
 
-pub fn check(story: &Story, found: &mut Vec<String>) {
-    check_sequence(story, found);
+pub fn check(observations: &Observations, found: &mut Vec<String>) {
+    check_sequence(observations, found);
     let mut commits: BTreeMap<(i32, u64, u64), Commit<'_>> = BTreeMap::new();
-    for mark in owned(story) {
+    for mark in owned(observations) {
         let commit = commits.entry((mark.partition, mark.fence, mark.commit)).or_default();
         *commit.places.entry(mark.place).or_default() += 1;
         commit.applied.insert(mark.applied);
@@ -46,12 +46,12 @@ pub fn check(story: &Story, found: &mut Vec<String>) {
         if commit.applied.len() != 1 {
             found.push(format!("{named} has several positions: {:?}", commit.applied));
         }
-        if *number != FENCE && !story.is_compacted {
+        if *number != FENCE && !observations.is_compacted {
             check_whole(&named, commit, found);
         }
         let applied = commit.applied.first().copied().unwrap_or(0);
         if let Some((key, position)) = before.filter(|(key, _)| key.0 == *partition) {
-            if key.1 == *fence && *number != key.2 + 1 && !story.is_compacted {
+            if key.1 == *fence && *number != key.2 + 1 && !observations.is_compacted {
                 found.push(format!("{named} follows commit {}", key.2));
             }
             if *number != FENCE && applied < position {
@@ -84,9 +84,9 @@ fn check_whole(named: &str, commit: &Commit<'_>, found: &mut Vec<String>) {
 }
 
 /// In each partition of each topic commits stand in their order, and the records of each in theirs.
-fn check_sequence(story: &Story, found: &mut Vec<String>) {
+fn check_sequence(observations: &Observations, found: &mut Vec<String>) {
     let mut last: BTreeMap<(&str, i32), &Mark> = BTreeMap::new();
-    for mark in owned(story) {
+    for mark in owned(observations) {
         let Some(before) = last.insert((mark.topic, mark.partition), mark) else { continue };
         let order = |mark: &Mark| (mark.fence, mark.commit, mark.place);
         if order(before) >= order(mark) {

@@ -7,13 +7,13 @@ use everlog_tests::fate::Fate;
 use crate::event::Event;
 use crate::ledger::{Answer, Call, Deed};
 use crate::lineage::{ACCEPTED, Lineage};
+use crate::observations::Observations;
 use crate::program;
-use crate::story::Story;
 
 const ANSWERED: &str = "WorkflowExecutionUpdateCompleted";
 
 /// What is wrong with updates.
-pub fn check(lineage: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
+pub fn check(lineage: &Lineage<'_>, observations: &Observations, found: &mut Vec<String>) {
     let mut accepted: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     let mut answered: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
     for (run_id, events) in &lineage.runs {
@@ -26,7 +26,7 @@ pub fn check(lineage: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
             }
         }
     }
-    for call in story.calls.iter().filter(|call| call.deed == Deed::Update) {
+    for call in observations.calls.iter().filter(|call| call.deed == Deed::Update) {
         let accepted = accepted.remove(call.identity.as_str()).unwrap_or_default();
         let answered = answered.remove(call.identity.as_str()).unwrap_or_default();
         check_call(lineage, call, &accepted, &answered, found);

@@ -13,7 +13,7 @@ use everlog_tests::patience;
 use prost::Message;
 use tonic::{Code, Status};
 
-use crate::house::Place;
+use crate::test_log::TestLog;
 
 const ID: &str = "pages";
 const SIGNALS: usize = 30;
@@ -101,9 +101,9 @@ async fn heard(client: Caller, mut token: Bytes) -> anyhow::Result<Vec<HistoryEv
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_is_read_on_where_the_node_before_had_come_to() -> anyhow::Result<()> {
-    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
-    place.settings = vec![("EVERLOG_GATEWAY__HISTORY_WAIT_MS", "1000".into())];
-    let (mut node, client) = place.start("one").await?;
+    let mut test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    test_log.settings = vec![("EVERLOG_GATEWAY__HISTORY_WAIT_MS", "1000".into())];
+    let (mut node, client) = test_log.start("one").await?;
     client.start(ID).await?;
     for number in 0..SIGNALS {
         client.signal(ID, &number.to_string()).await?;
@@ -121,9 +121,9 @@ async fn a_history_is_read_on_where_the_node_before_had_come_to() -> anyhow::Res
     for has_rows in [true, false] {
         node.kill()?;
         if !has_rows {
-            std::fs::remove_dir_all(place.data())?;
+            std::fs::remove_dir_all(test_log.data())?;
         }
-        let (next, client) = place.start("one").await?;
+        let (next, client) = test_log.start("one").await?;
         node = next;
         for (way, first, token) in &reading {
             let mut events = first.clone();

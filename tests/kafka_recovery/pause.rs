@@ -10,7 +10,7 @@ use everlog_tests::kafka::Cluster;
 use everlog_tests::patience;
 
 use crate::client::{histories, work};
-use crate::house::Place;
+use crate::test_log::TestLog;
 
 const ID: &str = "register";
 /// After so long a node gives an append, and after twice as long a transaction, up for unknown.
@@ -24,9 +24,9 @@ const TIMEOUTS: [&str; 3] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_nothing_stale()
 -> anyhow::Result<()> {
-    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
-    place.settings = TIMEOUTS.map(|name| (name, TIMEOUT.as_millis().to_string())).into();
-    let (mut first, old) = place.start("one").await?;
+    let mut test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    test_log.settings = TIMEOUTS.map(|name| (name, TIMEOUT.as_millis().to_string())).into();
+    let (mut first, old) = test_log.start("one").await?;
     patience::until("it is started", async || old.start(ID).await.is_ok()).await?;
     for number in 0..20 {
         let name = format!("before {number}");
@@ -38,7 +38,7 @@ async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_noth
     tokio::task::yield_now().await;
     first.signal("STOP")?;
     let slept = Instant::now();
-    let mut second = place.spawn("two", &place.dir.path().join("two"))?;
+    let mut second = test_log.spawn("two", &test_log.dir.path().join("two"))?;
     let new = second.ready().await?;
     let (mut acked, mut unknown, deadline) = (Vec::new(), 0, patience::deadline());
     let has_slept = || slept.elapsed() >= TIMEOUT * 4;
@@ -85,7 +85,7 @@ async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_noth
     // Nor is anything else in the topics: a third process that has nothing but them reads the same.
     first.kill()?;
     second.kill()?;
-    let mut third = place.spawn("three", &place.dir.path().join("three"))?;
+    let mut third = test_log.spawn("three", &test_log.dir.path().join("three"))?;
     let client = third.ready().await?;
     ensure!(histories(&client, &ids).await?.remove(0) == after, "it is the same from the log alone");
     println!("{} signals were acknowledged, of {unknown} nobody knows", acked.len() + 20);

@@ -17,7 +17,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tonic::Code;
 
 use crate::client::histories;
-use crate::house::Place;
+use crate::test_log::TestLog;
 
 const RETENTION: Duration = Duration::from_secs(4);
 const SIGNALS: usize = 40;
@@ -27,13 +27,13 @@ const TOPICS: [&str; 3] = ["changelog", "history", "timers"];
 /// The keys of a compacted topic whose last record is not a tombstone, by partition.
 type Keys = BTreeSet<(i32, Vec<u8>)>;
 
-fn keys(place: &Place, topic: &str) -> anyhow::Result<Keys> {
+fn keys(test_log: &TestLog, topic: &str) -> anyhow::Result<Keys> {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &place.options.bootstrap_servers).set("group.id", "retention");
+    config.set("bootstrap.servers", &test_log.options.bootstrap_servers).set("group.id", "retention");
     config.set("enable.auto.commit", "false").set("enable.partition.eof", "true");
     let consumer: BaseConsumer = config.create()?;
-    let name = format!("{}{topic}", place.options.prefix);
-    let mut open: BTreeSet<i32> = (0..i32::try_from(place.options.partitions)?).collect();
+    let name = format!("{}{topic}", test_log.options.prefix);
+    let mut open: BTreeSet<i32> = (0..i32::try_from(test_log.options.partitions)?).collect();
     let mut assigned = TopicPartitionList::new();
     for partition in &open {
         assigned.add_partition_offset(&name, *partition, Offset::Beginning)?;
@@ -55,8 +55,8 @@ fn keys(place: &Place, topic: &str) -> anyhow::Result<Keys> {
     Ok(last.into_iter().filter_map(|(key, is_there)| is_there.then_some(key)).collect())
 }
 
-fn all_keys(place: &Place) -> anyhow::Result<Vec<Keys>> {
-    tokio::task::block_in_place(|| TOPICS.iter().map(|topic| keys(place, topic)).collect())
+fn all_keys(test_log: &TestLog) -> anyhow::Result<Vec<Keys>> {
+    tokio::task::block_in_place(|| TOPICS.iter().map(|topic| keys(test_log, topic)).collect())
 }
 
 async fn terminate(client: &Caller, id: &str) -> anyhow::Result<()> {
@@ -87,13 +87,13 @@ async fn until_gone(client: &Caller, ids: &[String]) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_run_is_gone_from_all_topics_when_its_retention_is_over() -> anyhow::Result<()> {
-    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
-    place.settings = vec![
+    let mut test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    test_log.settings = vec![
         ("EVERLOG_GATEWAY__RETENTION_MIN_MS", "1".into()),
         ("EVERLOG_GATEWAY__DEFAULT_RETENTION_MS", RETENTION.as_millis().to_string()),
     ];
-    let (mut node, client) = place.start("one").await?;
-    let before = all_keys(&place)?;
+    let (mut node, client) = test_log.start("one").await?;
+    let before = all_keys(&test_log)?;
     let ids: Vec<_> = (0..12).map(|number| format!("over-{number}")).collect();
     for id in ids.iter().chain(&["open".to_string()]) {
         client.start(id).await?;
@@ -115,7 +115,7 @@ async fn a_closed_run_is_gone_from_all_topics_when_its_retention_is_over() -> an
     ensure!(closing.elapsed() >= RETENTION, "gone after {:?}", closing.elapsed());
     let deadline = patience::deadline();
     loop {
-        let now = all_keys(&place)?;
+        let now = all_keys(&test_log)?;
         let left: Vec<_> =
             now.iter().zip(&before).map(|(now, before)| now.difference(before).count()).collect();
         let of_ended = |keys: &Keys| keys.iter().any(|(_, key)| key.windows(5).any(|part| part == b"over-"));
@@ -126,8 +126,8 @@ async fn a_closed_run_is_gone_from_all_topics_when_its_retention_is_over() -> an
     }
     // What is restored from the topics alone has the open one and nothing else.
     node.kill()?;
-    std::fs::remove_dir_all(place.data())?;
-    let (_node, client) = place.start("one").await?;
+    std::fs::remove_dir_all(test_log.data())?;
+    let (_node, client) = test_log.start("one").await?;
     until_gone(&client, &ids).await?;
     ensure!(histories(&client, &["open".into()]).await?[0].len() > SIGNALS, "the open run is there");
     client.start(&ids[0]).await?;

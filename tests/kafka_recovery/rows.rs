@@ -8,7 +8,7 @@ use everlog_tests::kafka::Cluster;
 use everlog_tests::process::Process;
 
 use crate::client::histories;
-use crate::house::{Place, copy};
+use crate::test_log::{TestLog, copy};
 
 fn ids() -> Vec<String> {
     (0..8).map(|number| format!("register-{number}")).collect()
@@ -32,26 +32,26 @@ async fn set_aside(process: &Process, reason: &str) -> anyhow::Result<f64> {
 
 #[tokio::test]
 async fn an_old_copy_of_the_rows_is_brought_up_to_date() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let (mut node, client) = place.start("one").await?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let (mut node, client) = test_log.start("one").await?;
     write(&client, 0).await?;
     node.stop().await?;
-    let old = place.dir.path().join("old");
-    copy(&place.rows(), &old)?;
-    let (mut node, client) = place.start("one").await?;
+    let old = test_log.dir.path().join("old");
+    copy(&test_log.rows(), &old)?;
+    let (mut node, client) = test_log.start("one").await?;
     write(&client, 1).await?;
     // One that was copied under load, whose transaction is then aborted.
     node.kill()?;
-    let torn = place.dir.path().join("torn");
-    copy(&place.rows(), &torn)?;
-    let (mut node, client) = place.start("one").await?;
+    let torn = test_log.dir.path().join("torn");
+    copy(&test_log.rows(), &torn)?;
+    let (mut node, client) = test_log.start("one").await?;
     write(&client, 2).await?;
     let before = histories(&client, &ids()).await?;
     for copied in [old, torn] {
         node.stop().await?;
-        std::fs::remove_dir_all(place.rows())?;
-        copy(&copied, &place.rows())?;
-        let (next, client) = place.start("one").await?;
+        std::fs::remove_dir_all(test_log.rows())?;
+        copy(&copied, &test_log.rows())?;
+        let (next, client) = test_log.start("one").await?;
         node = next;
         ensure!(histories(&client, &ids()).await? == before, "{} was brought up to date", copied.display());
         for reason in ["ahead", "corrupt", "foreign", "old", "unfinished"] {
@@ -63,22 +63,22 @@ async fn an_old_copy_of_the_rows_is_brought_up_to_date() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn damaged_rows_are_set_aside_and_made_anew() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let (mut node, client) = place.start("one").await?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let (mut node, client) = test_log.start("one").await?;
     write(&client, 0).await?;
     let before = histories(&client, &ids()).await?;
     for (round, harm) in (1..).zip([flip as fn(&Path) -> anyhow::Result<()>, cut, remove]) {
         node.stop().await?;
         for partition in 0..4 {
-            harm(&place.rows().join(partition.to_string()))?;
+            harm(&test_log.rows().join(partition.to_string()))?;
         }
-        let (next, client) = place.start("one").await?;
+        let (next, client) = test_log.start("one").await?;
         node = next;
         ensure!(histories(&client, &ids()).await? == before, "round {round}: it reads as before");
         let count = set_aside(&node, "corrupt").await?;
         ensure!(count >= 4.0, "round {round}: {count} of 4 were set aside: {}", node.said()?);
         ensure!(node.said()?.contains("rows set aside"), "it says so");
-        let kept = kept(&place.rows())?;
+        let kept = kept(&test_log.rows())?;
         ensure!(kept.len() == 4, "one of each partition stays: {kept:?}");
         ensure!(kept.iter().all(|name| name.ends_with("-corrupt")), "named after what was wrong: {kept:?}");
     }
@@ -89,8 +89,8 @@ async fn damaged_rows_are_set_aside_and_made_anew() -> anyhow::Result<()> {
 #[tokio::test]
 async fn rows_of_another_log_or_partition_are_set_aside() -> anyhow::Result<()> {
     let cluster = Cluster::shared()?;
-    let (place, other) = (Place::new(cluster.bootstrap())?, Place::new(cluster.bootstrap())?);
-    let (mut node, client) = place.start("one").await?;
+    let (test_log, other) = (TestLog::new(cluster.bootstrap())?, TestLog::new(cluster.bootstrap())?);
+    let (mut node, client) = test_log.start("one").await?;
     write(&client, 0).await?;
     write(&client, 1).await?;
     let before = histories(&client, &ids()).await?;
@@ -98,16 +98,16 @@ async fn rows_of_another_log_or_partition_are_set_aside() -> anyhow::Result<()> 
     let (mut stranger, client) = other.start("other").await?;
     write(&client, 0).await?;
     stranger.stop().await?;
-    std::fs::remove_dir_all(place.rows())?;
-    copy(&other.rows(), &place.rows())?;
-    let (mut node, client) = place.start("one").await?;
+    std::fs::remove_dir_all(test_log.rows())?;
+    copy(&other.rows(), &test_log.rows())?;
+    let (mut node, client) = test_log.start("one").await?;
     ensure!(histories(&client, &ids()).await? == before, "it has its own histories");
     ensure!(set_aside(&node, "foreign").await? == 4.0, "{}", node.said()?);
     node.stop().await?;
     for (from, to) in [("0", "swap"), ("1", "0"), ("swap", "1")] {
-        std::fs::rename(place.rows().join(from), place.rows().join(to))?;
+        std::fs::rename(test_log.rows().join(from), test_log.rows().join(to))?;
     }
-    let (node, client) = place.start("one").await?;
+    let (node, client) = test_log.start("one").await?;
     ensure!(histories(&client, &ids()).await? == before, "it has its own histories");
     ensure!(set_aside(&node, "foreign").await? == 2.0, "{}", node.said()?);
     Ok(())

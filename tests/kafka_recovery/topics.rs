@@ -7,25 +7,25 @@ use everlog_log_kafka::{Kafka, topics};
 use everlog_tests::kafka::{self, Cluster};
 use everlog_tests::patience;
 
-use crate::house::Place;
+use crate::test_log::TestLog;
 
 /// Deletes a topic and makes it again, with nothing in it.
-fn make_again(place: &Place, topic: &str) -> anyhow::Result<()> {
-    let name = format!("{}{topic}", place.options.prefix);
-    let arguments = ["--bootstrap-server", &place.options.bootstrap_servers, "--delete", "--topic", &name];
+fn make_again(test_log: &TestLog, topic: &str) -> anyhow::Result<()> {
+    let name = format!("{}{topic}", test_log.options.prefix);
+    let arguments = ["--bootstrap-server", &test_log.options.bootstrap_servers, "--delete", "--topic", &name];
     kafka::tool("org.apache.kafka.tools.TopicCommand", &arguments, "")?;
     let deadline = patience::deadline();
     // It goes a while after it was said to be gone.
-    while topics::create(&place.options).is_err() || !topics::check(&place.options)?.is_empty() {
+    while topics::create(&test_log.options).is_err() || !topics::check(&test_log.options)?.is_empty() {
         ensure!(!deadline.is_over(), "{name} is not there again");
     }
     Ok(())
 }
 
 /// As many records in each journal as there were, and more.
-fn refill(place: &Place) -> anyhow::Result<()> {
-    let log = Kafka::open(place.options.clone())?;
-    for partition in 0..place.options.partitions {
+fn refill(test_log: &TestLog) -> anyhow::Result<()> {
+    let log = Kafka::open(test_log.options.clone())?;
+    for partition in 0..test_log.options.partitions {
         let (done, appended) = std::sync::mpsc::channel();
         let records = (0..500).map(|number: u32| Bytes::copy_from_slice(&number.to_be_bytes())).collect();
         log.append(partition, records, Box::new(move |outcome| drop(done.send(outcome))));
@@ -38,8 +38,8 @@ fn refill(place: &Place) -> anyhow::Result<()> {
 async fn topics_that_were_made_again_are_refused_with_the_way_out() -> anyhow::Result<()> {
     let cluster = Cluster::shared()?;
     for topic in ["journal", "changelog", "timers", "history"] {
-        let place = Place::new(cluster.bootstrap())?;
-        let (mut node, client) = place.start("one").await?;
+        let test_log = TestLog::new(cluster.bootstrap())?;
+        let (mut node, client) = test_log.start("one").await?;
         for number in 0..8 {
             let id = format!("register-{number}");
             client.start(&id).await?;
@@ -47,10 +47,10 @@ async fn topics_that_were_made_again_are_refused_with_the_way_out() -> anyhow::R
         }
         node.stop().await?;
         tokio::task::block_in_place(|| {
-            make_again(&place, topic)?;
-            if topic == "journal" { refill(&place) } else { Ok(()) }
+            make_again(&test_log, topic)?;
+            if topic == "journal" { refill(&test_log) } else { Ok(()) }
         })?;
-        let mut node = place.spawn("one", &place.data())?;
+        let mut node = test_log.spawn("one", &test_log.data())?;
         let (code, said) = node.ended().await?;
         ensure!(code == Some(1) || code == Some(2), "{topic}: it ended with {code:?}: {said}");
         ensure!(said.contains("Way out: stop every node"), "{topic}: {said}");

@@ -11,15 +11,15 @@ use everlog_engine::request::Request;
 use everlog_partition::{CallFailure, CallResult, Delivery, Poll, QueryRequest, Reading, Want};
 use prost::Message;
 
+use crate::clients::{NAMESPACE, address, input};
 use crate::disk::Disk;
-use crate::house::{House, ids};
+use crate::harness::{Harness, ids};
 use crate::log::index;
 use crate::node::PARTITION;
-use crate::people::{NAMESPACE, address, input};
 
 pub const DAY_MS: i64 = 24 * 3_600_000;
 
-impl House {
+impl Harness {
     fn order(&mut self, id: &str, order: Request) -> Reply {
         let (router, input) = (self.node.router.clone(), input(id, "", order));
         self.call(async move { router.order(input).await }).unwrap()
@@ -62,13 +62,13 @@ impl House {
 
     /// The node loses its rows and takes the partition over again; histories come only later.
     fn lose_rows(&mut self, histories_after_ms: i64) {
-        self.until(|house| house.node.partition.as_ref().unwrap().is_idle());
+        self.until(|harness| harness.node.partition.as_ref().unwrap().is_idle());
         let now_ms = self.clock.now_ms();
         self.broker.lock().slices_from_ms = now_ms + histories_after_ms;
         self.node.partition = None;
         self.node.disk = Disk::default();
         self.node.recover(2, now_ms).unwrap();
-        self.until(|house| house.node.partition.as_ref().unwrap().is_serving());
+        self.until(|harness| harness.node.partition.as_ref().unwrap().is_serving());
     }
 
     fn is_whole(&self) -> bool {
@@ -92,7 +92,12 @@ fn schedule() -> command::CommandAttributes {
     }))
 }
 
-pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::CommandAttributes>) {
+pub fn complete(
+    harness: &mut Harness,
+    id: &str,
+    delivery: Delivery,
+    orders: Vec<command::CommandAttributes>,
+) {
     let Delivery::Workflow(mut task) = delivery else { panic!("a workflow task comes") };
     task.receipt.take().unwrap().accept();
     let commands = orders.into_iter().map(|order| Command {
@@ -105,84 +110,84 @@ pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<com
         commands: commands.collect(),
         ..workflow_task_completed::Complete::default()
     };
-    house.order(id, Request::CompleteTask(Box::new(complete)));
+    harness.order(id, Request::CompleteTask(Box::new(complete)));
 }
 
 #[test]
 fn a_history_that_does_not_come_for_long_is_unavailable_and_then_whole() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, DAY_MS);
+    harness.start(&id, DAY_MS);
     for number in 0..200 {
-        house.signal(&id, format!("signal {number}"));
+        harness.signal(&id, format!("signal {number}"));
     }
-    let before = house.events(&id).unwrap();
-    house.lose_rows(20_000);
-    let began_ms = house.clock.now_ms();
-    assert_eq!(house.events(&id), Err(CallFailure::Unavailable));
-    assert_eq!(house.read(&id, Want::LastBatch).map(drop), Err(CallFailure::Unavailable));
+    let before = harness.events(&id).unwrap();
+    harness.lose_rows(20_000);
+    let began_ms = harness.clock.now_ms();
+    assert_eq!(harness.events(&id), Err(CallFailure::Unavailable));
+    assert_eq!(harness.read(&id, Want::LastBatch).map(drop), Err(CallFailure::Unavailable));
     assert!(
-        (8_000..11_000).contains(&(house.clock.now_ms() - began_ms)),
+        (8_000..11_000).contains(&(harness.clock.now_ms() - began_ms)),
         "both waited for a while, and no longer"
     );
     let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
-    assert_eq!(house.read(&id, reverse).map(drop), Err(CallFailure::Unavailable));
-    assert!(house.read(&id, Want::State).unwrap().is_some(), "its state is there");
+    assert_eq!(harness.read(&id, reverse).map(drop), Err(CallFailure::Unavailable));
+    assert!(harness.read(&id, Want::State).unwrap().is_some(), "its state is there");
     // What happens meanwhile is decided, and a new run is whole.
-    house.signal(&id, "while it comes".into());
+    harness.signal(&id, "while it comes".into());
     let other = ids().nth(1).unwrap();
-    house.start(&other, DAY_MS);
-    assert!(house.events(&other).is_ok());
-    assert!(!house.is_whole());
+    harness.start(&other, DAY_MS);
+    assert!(harness.events(&other).is_ok());
+    assert!(!harness.is_whole());
     // Until the last slice has come there is either no answer or the whole one.
     let mut refused = 0;
-    while !house.is_whole() {
-        refused += usize::from(house.events(&id).is_err());
+    while !harness.is_whole() {
+        refused += usize::from(harness.events(&id).is_err());
     }
     assert!(refused > 0);
-    assert_eq!(house.events(&id), Ok(before + 1));
+    assert_eq!(harness.events(&id), Ok(before + 1));
 }
 
 #[test]
 fn who_asks_for_a_history_that_comes_a_moment_later_waits_for_it() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, DAY_MS);
-    let task = house.poll(false);
-    complete(&mut house, &id, task, vec![]);
+    harness.start(&id, DAY_MS);
+    let task = harness.poll(false);
+    complete(&mut harness, &id, task, vec![]);
     for number in 0..200 {
-        house.signal(&id, format!("signal {number}"));
+        harness.signal(&id, format!("signal {number}"));
     }
-    let before = house.events(&id).unwrap();
-    house.lose_rows(3_000);
-    let began_ms = house.clock.now_ms();
-    let (read, reset) = (house.node.router.clone(), house.node.router.clone());
+    let before = harness.events(&id).unwrap();
+    harness.lose_rows(3_000);
+    let began_ms = harness.clock.now_ms();
+    let (read, reset) = (harness.node.router.clone(), harness.node.router.clone());
     let want = Want::History { from_event_id: 1, batches_max: 0 };
     let back = Request::Reset(Reset { finish_event_id: 4, request_id: "back".into(), ..Reset::default() });
     let (address, input) = (address(&id, ""), input(&id, "", back));
     let (reading, reset) =
-        house.call(async move { tokio::join!(read.read(address, want), reset.order(input)) });
+        harness.call(async move { tokio::join!(read.read(address, want), reset.order(input)) });
     let events = History::decode(reading.unwrap().unwrap().page.history).unwrap().events;
     assert_eq!(events.len(), before, "whole");
-    assert!(house.clock.now_ms() >= began_ms + 2_500);
+    assert!(harness.clock.now_ms() >= began_ms + 2_500);
     assert!(matches!(reset, Ok(Reply::Started(_))), "{reset:?}");
 }
 
 #[test]
 fn a_task_waits_for_the_history_that_its_worker_needs() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, DAY_MS);
-    let task = house.poll(false);
-    complete(&mut house, &id, task, vec![schedule()]);
-    house.signal(&id, "news".into());
-    house.lose_rows(3_000);
-    let began_ms = house.clock.now_ms();
-    let Delivery::Activity(task) = house.poll(true) else { panic!("an activity task comes") };
+    harness.start(&id, DAY_MS);
+    let task = harness.poll(false);
+    complete(&mut harness, &id, task, vec![schedule()]);
+    harness.signal(&id, "news".into());
+    harness.lose_rows(3_000);
+    let began_ms = harness.clock.now_ms();
+    let Delivery::Activity(task) = harness.poll(true) else { panic!("an activity task comes") };
     assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")), "with what it is to do");
-    assert!(house.clock.now_ms() >= began_ms + 2_500);
+    assert!(harness.clock.now_ms() >= began_ms + 2_500);
     drop(task);
-    let Delivery::Workflow(task) = house.poll(false) else { panic!("a workflow task comes") };
+    let Delivery::Workflow(task) = harness.poll(false) else { panic!("a workflow task comes") };
     let events = History::decode(task.history.history.clone()).unwrap().events;
     assert!((1..).zip(&events).all(|(id, event)| event.event_id == id));
     assert_eq!(events.len() as i64 + 1, task.run.head.next_event_id);
@@ -191,12 +196,12 @@ fn a_task_waits_for_the_history_that_its_worker_needs() {
 
 #[test]
 fn a_question_is_not_put_to_a_worker_without_a_history() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, DAY_MS);
-    let task = house.poll(false);
-    complete(&mut house, &id, task, vec![]);
-    house.lose_rows(3_000);
+    harness.start(&id, DAY_MS);
+    let task = harness.poll(false);
+    complete(&mut harness, &id, task, vec![]);
+    harness.lose_rows(3_000);
     let query = Bytes::from_static(b"query");
     let request = QueryRequest {
         address: address(&id, ""),
@@ -205,9 +210,9 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
         only_completed_cleanly: false,
         patience_ms: 60_000,
     };
-    let began_ms = house.clock.now_ms();
-    let (router, polls) = (house.node.router.clone(), house.node.router.clone());
-    let delivery = house.call(async move {
+    let began_ms = harness.clock.now_ms();
+    let (router, polls) = (harness.node.router.clone(), harness.node.router.clone());
+    let delivery = harness.call(async move {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
@@ -230,29 +235,29 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
     let Ok(Delivery::Query(task)) = delivery else { panic!("{delivery:?}") };
     let events = History::decode(task.history.history.clone()).unwrap().events;
     assert_eq!(events.len() as i64 + 1, task.run.head.next_event_id, "whole");
-    assert!(house.clock.now_ms() >= began_ms + 2_500);
+    assert!(harness.clock.now_ms() >= began_ms + 2_500);
 }
 
 #[test]
 fn a_run_that_is_forgotten_before_its_history_has_come_leaves_nothing() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start_with(&id, 1_000, 2_000);
+    harness.start_with(&id, 1_000, 2_000);
     for number in 0..50 {
-        house.signal(&id, format!("signal {number}"));
+        harness.signal(&id, format!("signal {number}"));
     }
-    house.lose_rows(10_000);
-    house.until(|house| house.clock_has_passed(4_000));
-    assert!(house.read(&id, Want::State).unwrap().is_none(), "it is forgotten");
-    assert!(house.history_rows() > 50, "its history is not");
+    harness.lose_rows(10_000);
+    harness.until(|harness| harness.clock_has_passed(4_000));
+    assert!(harness.read(&id, Want::State).unwrap().is_none(), "it is forgotten");
+    assert!(harness.history_rows() > 50, "its history is not");
     // The id is free again, whoever applies the journal from here on.
-    house.start(&id, DAY_MS);
-    house.until(|house| house.is_whole());
-    house.pass(2_000);
-    assert_eq!(house.events(&id), Ok(2));
-    assert_eq!(house.history_rows(), 1, "only that of the new run");
+    harness.start(&id, DAY_MS);
+    harness.until(|harness| harness.is_whole());
+    harness.pass(2_000);
+    assert_eq!(harness.events(&id), Ok(2));
+    assert_eq!(harness.history_rows(), 1, "only that of the new run");
     assert_eq!(
-        house.node.disk.rows().keys().filter(|(space, _)| *space == everlog_store::Space::History).count(),
+        harness.node.disk.rows().keys().filter(|(space, _)| *space == everlog_store::Space::History).count(),
         1
     );
 }

@@ -15,32 +15,32 @@ use everlog_partition::RunKey;
 use everlog_store::Space;
 use prost::Message;
 
-use crate::book::{Book, fingerprint};
+use crate::clients::TYPE;
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::people::TYPE;
+use crate::observations::{Observations, fingerprint};
 use crate::public::{Command, Wanted};
 use crate::resets;
 use crate::updates;
 use crate::workflow::LEAF;
 
 /// Everything that does not hold.
-pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> {
+pub fn check(broker: &Shared, observations: &Observations, owner: Option<&Node>) -> Vec<String> {
     let mut found = Vec::new();
     let mut broker = broker.lock();
     let (now_ms, incarnation) = (broker.now_ms, broker.incarnation);
     let kept = broker.kept(PARTITION);
     match histories(kept) {
         Ok(histories) => {
-            seen_is_true(book, &histories, &mut found);
-            signals(book, &histories, &mut found);
-            resets::check(&book.taken_back, &histories, &mut found);
-            updates::check(&book.updates, &histories, &mut found);
-            found.extend(commanded(kept, book, &histories).err());
-            ended(book, &histories, &mut found);
+            seen_is_true(observations, &histories, &mut found);
+            signals(observations, &histories, &mut found);
+            resets::check(&observations.taken_back, &histories, &mut found);
+            updates::check(&observations.updates, &histories, &mut found);
+            found.extend(commanded(kept, observations, &histories).err());
+            ended(observations, &histories, &mut found);
         }
         Err(what) => found.push(what),
     }
@@ -104,8 +104,8 @@ fn closes(event: &HistoryEvent) -> bool {
 }
 
 /// What anybody was shown is what is committed.
-fn seen_is_true(book: &Book, histories: &Histories, found: &mut Vec<String>) {
-    for (run_id, seen) in &book.runs {
+fn seen_is_true(observations: &Observations, histories: &Histories, found: &mut Vec<String>) {
+    for (run_id, seen) in &observations.runs {
         let Some(events) = histories.get(run_id) else {
             if !seen.events.is_empty() {
                 found.push(format!("run {run_id} was shown and is in no topic"));
@@ -121,11 +121,11 @@ fn seen_is_true(book: &Book, histories: &Histories, found: &mut Vec<String>) {
     }
 }
 
-fn signals(book: &Book, histories: &Histories, found: &mut Vec<String>) {
+fn signals(observations: &Observations, histories: &Histories, found: &mut Vec<String>) {
     let mut signaled = signaled(histories);
-    for (name, sent) in &book.signals {
+    for (name, sent) in &observations.signals {
         let runs = signaled.remove(name.as_str()).unwrap_or_default();
-        if !is_once(book, name, &runs) || (sent.acknowledged && runs.is_empty()) {
+        if !is_once(observations, name, &runs) || (sent.acknowledged && runs.is_empty()) {
             let told = if sent.acknowledged { "acknowledged" } else { "not acknowledged" };
             found.push(format!("signal {name} to {} ({told}) is there in {runs:?}", sent.workflow_id));
         }
@@ -150,16 +150,16 @@ fn signaled(histories: &Histories) -> BTreeMap<&str, Vec<&str>> {
 
 /// What was ordered once happened once at most. A command that was produced again under its id may happen again, but
 /// only in another run of the chain: a run knows the ids that it has taken, not those of the run before.
-fn is_once(book: &Book, name: &str, runs: &[&str]) -> bool {
+fn is_once(observations: &Observations, name: &str, runs: &[&str]) -> bool {
     let is_it = |command: &&Command| matches!(&command.wanted, Wanted::Signal(wanted) | Wanted::Update(wanted) if wanted == name);
-    let produced = book.commands.iter().filter(is_it).count();
+    let produced = observations.commands.iter().filter(is_it).count();
     let distinct: BTreeSet<_> = runs.iter().collect();
     runs.len() <= produced.max(1) && distinct.len() == runs.len()
 }
 
 /// Every public command came to an effect or a refusal, once; its outcome is told once, to whoever asked; and what
 /// nothing put off happened in the order in which it was produced.
-fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), String> {
+fn commanded(kept: &Kept, observations: &Observations, histories: &Histories) -> Result<(), String> {
     let mut effects = signaled(histories);
     effects.extend(updates::completed(histories));
     for (run_id, events) in histories {
@@ -180,7 +180,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
     let mut asked: BTreeMap<(u32, u64), u64> = BTreeMap::new();
     let mut refusals: BTreeMap<(u32, u64), u64> = BTreeMap::new();
     let mut copies: BTreeMap<&str, u64> = BTreeMap::new();
-    for command in &book.commands {
+    for command in &observations.commands {
         *asked.entry(command.place).or_default() += u64::from(command.replies);
         let name = match &command.wanted {
             Wanted::Signal(name) | Wanted::Update(name) | Wanted::Run(name) => name.as_str(),
@@ -189,7 +189,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
         let copy = copies.entry(name).or_default();
         *copy += 1;
         let runs = effects.get(name).map_or(&[][..], Vec::as_slice);
-        if !is_once(book, name, runs) {
+        if !is_once(observations, name, runs) {
             return Err(format!("what {command:?} orders happened in {runs:?}"));
         }
         let happened = runs.len();
@@ -215,7 +215,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
     }
     for (place, found) in &refused {
         let expected = refusals.get(place).copied().unwrap_or_default();
-        let repeated = book.commands.iter().any(|command| {
+        let repeated = observations.commands.iter().any(|command| {
             command.place == *place
                 && matches!(&command.wanted, Wanted::Signal(name) | Wanted::Update(name) if copies[name.as_str()] > 1)
         });
@@ -223,7 +223,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
             return Err(format!("{found} refusals of {place:?}, {expected} commands without effect"));
         }
     }
-    in_order(book, histories)
+    in_order(observations, histories)
 }
 
 type Places = BTreeMap<(u32, u64), u64>;
@@ -245,8 +245,8 @@ fn places(
     Ok(places)
 }
 
-fn in_order(book: &Book, histories: &Histories) -> Result<(), String> {
-    let at_once = book.commands.iter().filter(|command| command.at_once);
+fn in_order(observations: &Observations, histories: &Histories) -> Result<(), String> {
+    let at_once = observations.commands.iter().filter(|command| command.at_once);
     let mut order: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, command) in at_once.enumerate() {
         if let Wanted::Signal(name) = &command.wanted {
@@ -268,8 +268,8 @@ fn in_order(book: &Book, histories: &Histories) -> Result<(), String> {
 }
 
 /// Each run has ended once, and times never run backwards in it by more than buffering explains.
-fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
-    for (workflow_id, run_id) in &book.started {
+fn ended(observations: &Observations, histories: &Histories, found: &mut Vec<String>) {
+    for (workflow_id, run_id) in &observations.started {
         if !histories.contains_key(run_id) {
             found.push(format!("the run {run_id} of {workflow_id} was acknowledged and is not there"));
         }
@@ -305,8 +305,8 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
             found.push(format!("an activity of {run_id} ended twice"));
         }
     }
-    if chains != book.started.len() {
-        found.push(format!("{chains} chains of runs for {} starts", book.started.len()));
+    if chains != observations.started.len() {
+        found.push(format!("{chains} chains of runs for {} starts", observations.started.len()));
     }
 }
 

@@ -333,7 +333,7 @@ impl NodeLink for Desk {
                 return nobody_knows();
             };
             let is_new = net.clock.now_ms() < owner.taken_ms.load(Ordering::Relaxed) + REFUSES_MS;
-            if is_new && net.removed == Some(Removed::Door) {
+            if is_new && net.removed == Some(Removed::Endpoint) {
                 return ClaimReply::Refused;
             }
             let given = owner.exchange.give(offered_by(ready, None, true), poll);

@@ -17,7 +17,7 @@ use everlog_temporal_api::{rpc, taskqueue};
 use prost::Message;
 use tonic::{Code, Request, Status};
 
-use crate::people::NAMESPACE;
+use crate::clients::NAMESPACE;
 
 /// The gateway of a node.
 pub struct Gateway(everlog_temporal::Gateway);

@@ -14,10 +14,10 @@ use everlog_wire::Body;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use crate::clients::NAMESPACE;
 use crate::clock::Clock;
 use crate::commands::Commands;
 use crate::log::{Removed, Shared, SimLog};
-use crate::people::NAMESPACE;
 
 /// How often its tasks are let on within one moment: none of them waits for another so often.
 const ROUNDS: usize = 12;

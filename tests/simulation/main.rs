@@ -4,31 +4,31 @@
 #![allow(missing_docs, reason = "nobody but this test sees it")]
 
 mod behind;
-mod bites;
-mod book;
 mod checker;
+mod checker_mutations;
+mod clients;
 mod clock;
 mod commands;
 mod disk;
 mod exchange;
 mod gateway;
-mod house;
+mod harness;
 mod ingress;
 mod log;
 mod node;
+mod observations;
 mod overtaken;
-mod people;
 mod plan;
 mod public;
 mod resent;
 mod resets;
 mod resume;
+mod rule_mutations;
 mod rules;
 mod seeds;
 mod skew;
 mod stale;
 mod stories;
-mod teeth;
 mod updates;
 mod workers;
 mod workflow;
@@ -38,5 +38,5 @@ use everlog_tests::dice;
 
 #[test]
 fn the_simulated_log_keeps_the_contract_while_it_is_calm() {
-    contract::check(|| log::Sea::calm(8));
+    contract::check(|| log::CalmBackend::calm(8));
 }

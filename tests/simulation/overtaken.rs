@@ -8,7 +8,7 @@ use everlog_partition::{Delivery, Want};
 use prost::Message;
 
 use crate::behind::{DAY_MS, complete};
-use crate::house::{House, ids};
+use crate::harness::{Harness, ids};
 
 /// Letters that one task sends.
 const LETTERS: usize = 4;
@@ -21,9 +21,9 @@ fn signal(to: &str, number: usize) -> command::CommandAttributes {
     }))
 }
 
-fn heard(house: &mut House, id: &str) -> Vec<String> {
+fn heard(harness: &mut Harness, id: &str) -> Vec<String> {
     let want = Want::History { from_event_id: 1, batches_max: 0 };
-    let reading = house.read(id, want).unwrap().unwrap();
+    let reading = harness.read(id, want).unwrap().unwrap();
     let events = History::decode(reading.page.history).unwrap().events;
     let signals = events.into_iter().filter_map(|event| match event.attributes {
         Some(Attributes::WorkflowSignaled(signaled)) => Some(signaled.signal_name),
@@ -34,21 +34,21 @@ fn heard(house: &mut House, id: &str) -> Vec<String> {
 
 #[test]
 fn they_are_all_taken_once_and_in_order() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let (sender, receiver) = {
         let mut ids = ids();
         (ids.next().unwrap(), ids.next().unwrap())
     };
-    house.start(&sender, DAY_MS);
-    let task = house.poll(false);
+    harness.start(&sender, DAY_MS);
+    let task = harness.poll(false);
     assert!(matches!(&task, Delivery::Workflow(task) if task.run.start.workflow_id == sender));
-    house.start(&receiver, DAY_MS);
-    house.broker.lock().loses_first_of = LETTERS;
-    complete(&mut house, &sender, task, (0..LETTERS).map(|number| signal(&receiver, number)).collect());
-    house.until(|house| heard(house, &receiver).len() == LETTERS);
-    assert_eq!(house.broker.lock().loses_first_of, 0, "the first one got lost");
+    harness.start(&receiver, DAY_MS);
+    harness.broker.lock().loses_first_of = LETTERS;
+    complete(&mut harness, &sender, task, (0..LETTERS).map(|number| signal(&receiver, number)).collect());
+    harness.until(|harness| heard(harness, &receiver).len() == LETTERS);
+    assert_eq!(harness.broker.lock().loses_first_of, 0, "the first one got lost");
     assert_eq!(
-        heard(&mut house, &receiver),
+        heard(&mut harness, &receiver),
         (0..LETTERS).map(|number| number.to_string()).collect::<Vec<_>>()
     );
 }

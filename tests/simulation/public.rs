@@ -4,11 +4,11 @@ use bytes::Bytes;
 use everlog_log::consumer::Fetched;
 use everlog_partition::Want;
 
-use crate::book::Sent;
+use crate::clients::{ClientContext, address};
 use crate::commands::{Commands, PARTITIONS};
 use crate::dice::Dice;
 use crate::log::incarnation;
-use crate::people::{Town, address};
+use crate::observations::Sent;
 use crate::rules::POISON;
 use crate::workflow::QUEUE;
 
@@ -42,7 +42,7 @@ pub struct Command {
 
 /// A producer for one workflow.
 pub struct Producer {
-    pub town: Town,
+    pub context: ClientContext,
     pub commands: Commands,
     pub workflow_id: String,
     /// Some of the commands are updates.
@@ -55,14 +55,20 @@ pub struct Producer {
 }
 
 impl Producer {
-    pub fn new(town: Town, commands: Commands, workflow_id: String, updates: bool, dice: Dice) -> Self {
-        Self { town, commands, workflow_id, updates, dice, last_ms: 0, started: Vec::new() }
+    pub fn new(
+        context: ClientContext,
+        commands: Commands,
+        workflow_id: String,
+        updates: bool,
+        dice: Dice,
+    ) -> Self {
+        Self { context, commands, workflow_id, updates, dice, last_ms: 0, started: Vec::new() }
     }
 
     /// Produces so many commands, and then as many to a topic that was made again, where that is planned.
     pub async fn produce(mut self, count: u64, again: bool) {
-        while !self.town.book.borrow().started.contains_key(&self.workflow_id) {
-            self.town.rest(&mut self.dice).await;
+        while !self.context.observations.borrow().started.contains_key(&self.workflow_id) {
+            self.context.rest(&mut self.dice).await;
         }
         for number in 0..count {
             self.one(number, !again).await;
@@ -76,35 +82,35 @@ impl Producer {
             }
             self.wait().await;
         }
-        let last_ms = self.last_ms.max(self.town.peace_ms);
-        self.town.clock.sleep((last_ms - self.town.clock.now_ms()).max(1_000)).await;
+        let last_ms = self.last_ms.max(self.context.peace_ms);
+        self.context.clock.sleep((last_ms - self.context.clock.now_ms()).max(1_000)).await;
         // As long as nothing is appended, nobody hears that the log's clock was set.
-        let late_ms = LATE_MS + self.town.book.borrow().log_was_set_ms;
-        self.town.clock.sleep(late_ms).await;
+        let late_ms = LATE_MS + self.context.observations.borrow().log_was_set_ms;
+        self.context.clock.sleep(late_ms).await;
         while let Some(workflow_id) = self.started.pop() {
             self.ends(&workflow_id).await;
         }
-        self.town.book.borrow_mut().people_left -= 1;
+        self.context.observations.borrow_mut().people_left -= 1;
     }
 
     /// Waits until a run that was ordered is over, if it has ever begun.
     async fn ends(&mut self, workflow_id: &str) {
         loop {
-            if let Some(router) = self.town.router(&mut self.dice) {
+            if let Some(router) = self.context.router(&mut self.dice) {
                 let call = router.read(address(workflow_id, ""), Want::State);
-                match self.town.call("a look", &mut self.dice, call).await {
+                match self.context.call("a look", &mut self.dice, call).await {
                     Ok(Some(reading)) if reading.run.is_open() => {}
                     Ok(_) => return,
                     Err(_) => {}
                 }
             }
-            self.town.rest(&mut self.dice).await;
+            self.context.rest(&mut self.dice).await;
         }
     }
 
     async fn wait(&mut self) {
         while !self.commands.all_committed() {
-            self.town.rest(&mut self.dice).await;
+            self.context.rest(&mut self.dice).await;
         }
     }
 
@@ -142,7 +148,7 @@ impl Producer {
             }
             kind => {
                 if kind < 7 {
-                    let due_ms = self.town.clock.now_ms() + self.dice.span(0, 5_000);
+                    let due_ms = self.context.clock.now_ms() + self.dice.span(0, 5_000);
                     header("deliver-at", due_ms.to_string());
                     (self.last_ms, at_once) = (self.last_ms.max(due_ms), false);
                 }
@@ -152,7 +158,7 @@ impl Producer {
         };
         if let Wanted::Signal(name) = &wanted {
             let sent = Sent { workflow_id: workflow_id.clone(), acknowledged: false };
-            self.town.book.borrow_mut().signals.insert(name.clone(), sent);
+            self.context.observations.borrow_mut().signals.insert(name.clone(), sent);
         }
         let partition = PARTITIONS[workflow_id.len() % PARTITIONS.len()];
         for _ in 0..copies {
@@ -161,9 +167,9 @@ impl Producer {
             let record = Fetched { key, value, headers: headers.clone(), ..Fetched::default() };
             let place = (partition, self.commands.produce(partition, gap, record));
             let command = Command { place, wanted: wanted.clone(), replies, at_once };
-            self.town.book.borrow_mut().commands.push(command);
+            self.context.observations.borrow_mut().commands.push(command);
             if self.dice.permille(300) {
-                self.town.rest(&mut self.dice).await;
+                self.context.rest(&mut self.dice).await;
             }
         }
     }

@@ -9,18 +9,18 @@ use everlog_partition::Want;
 use prost::Message;
 
 use crate::behind::{DAY_MS, complete};
-use crate::house::{House, ids};
-use crate::people::input;
+use crate::clients::input;
+use crate::harness::{Harness, ids};
 
-fn order(house: &mut House, id: &str, order: Request) -> Reply {
-    let (router, input) = (house.node.router.clone(), input(id, "", order));
-    house.call(async move { router.order(input).await }).unwrap()
+fn order(harness: &mut Harness, id: &str, order: Request) -> Reply {
+    let (router, input) = (harness.node.router.clone(), input(id, "", order));
+    harness.call(async move { router.order(input).await }).unwrap()
 }
 
 /// Of the current run: whether it continues another, and its signals.
-fn current(house: &mut House, id: &str) -> (bool, usize) {
+fn current(harness: &mut Harness, id: &str) -> (bool, usize) {
     let want = Want::History { from_event_id: 1, batches_max: 0 };
-    let reading = house.read(id, want).unwrap().unwrap();
+    let reading = harness.read(id, want).unwrap().unwrap();
     let events = History::decode(reading.page.history).unwrap().events;
     let is_signal = |attributes: &Attributes| matches!(attributes, Attributes::WorkflowSignaled(_));
     let signals = events.iter().filter(|event| event.attributes.as_ref().is_some_and(is_signal)).count();
@@ -33,24 +33,24 @@ fn current(house: &mut House, id: &str) -> (bool, usize) {
 
 #[test]
 fn it_counts_once() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, DAY_MS);
-    let former = house.poll(false);
+    harness.start(&id, DAY_MS);
+    let former = harness.poll(false);
     let back = reset::Reset {
         finish_event_id: 3,
         reason: "again".into(),
         request_id: "reset".into(),
         ..reset::Reset::default()
     };
-    assert!(matches!(order(&mut house, &id, Request::Reset(back)), Reply::Started(_)));
+    assert!(matches!(order(&mut harness, &id, Request::Reset(back)), Reply::Started(_)));
     drop(former);
     let signal = signal::Signal { name: "go".into(), request_id: "go".into(), ..signal::Signal::default() };
-    assert_eq!(order(&mut house, &id, Request::Signal(signal.clone())), Reply::Done);
-    assert_eq!(current(&mut house, &id), (false, 1));
-    let task = house.poll(false);
-    complete(&mut house, &id, task, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
-    assert_eq!(current(&mut house, &id), (true, 0));
-    assert_eq!(order(&mut house, &id, Request::Signal(signal)), Reply::Done);
-    assert_eq!(current(&mut house, &id), (true, 0));
+    assert_eq!(order(&mut harness, &id, Request::Signal(signal.clone())), Reply::Done);
+    assert_eq!(current(&mut harness, &id), (false, 1));
+    let task = harness.poll(false);
+    complete(&mut harness, &id, task, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
+    assert_eq!(current(&mut harness, &id), (true, 0));
+    assert_eq!(order(&mut harness, &id, Request::Signal(signal)), Reply::Done);
+    assert_eq!(current(&mut harness, &id), (true, 0));
 }

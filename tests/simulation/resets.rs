@@ -9,8 +9,8 @@ use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Reading, Want};
 
+use crate::clients::{ClientContext, address, beginning, input};
 use crate::dice::Dice;
-use crate::people::{Town, address, beginning, input};
 use crate::workflow::Program;
 
 /// The type of the workflows that are taken back.
@@ -43,7 +43,7 @@ pub fn is_signal(name: &str) -> bool {
     name.starts_with(SIGNAL)
 }
 
-impl Town {
+impl ClientContext {
     /// Starts a workflow, and takes it back some times, each until that is known to be done.
     pub async fn take_back(self, workflow_id: String, program: Program, times: usize, mut dice: Dice) {
         let begin = beginning(TYPE, &workflow_id, &program, &mut dice);
@@ -68,20 +68,20 @@ impl Town {
         while self.looked_at(&workflow_id, &run_id, &mut dice).await.run.is_open() {
             self.rest(&mut dice).await;
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 
     /// Signals whichever run is the current one, until nobody takes the workflow back any more.
     pub async fn signal_current(self, workflow_id: String, mut dice: Dice) {
         let mut number = 0;
-        while !self.book.borrow().taken_back.get(&workflow_id).is_some_and(|found| found.stays) {
+        while !self.observations.borrow().taken_back.get(&workflow_id).is_some_and(|found| found.stays) {
             number += 1;
             let name = format!("{SIGNAL}{workflow_id}/{number}");
             self.taken_back(&workflow_id, |found| _ = found.signals.insert(name.clone(), false));
             self.send_to_current(&workflow_id, name, &mut dice).await;
             self.clock.sleep(dice.span(50, 800)).await;
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 
     async fn send_to_current(&self, workflow_id: &str, name: String, dice: &mut Dice) {
@@ -99,7 +99,10 @@ impl Town {
                     Ok(Reply::Rejected(Rejection::NotFound(_))) => return,
                     Ok(Reply::Rejected(Rejection::Busy(_))) | Err(_) => {}
                     Ok(other) => {
-                        return self.book.borrow_mut().violate(format!("signal {name} yields {other:?}"));
+                        return self
+                            .observations
+                            .borrow_mut()
+                            .violate(format!("signal {name} yields {other:?}"));
                     }
                 }
             }
@@ -118,7 +121,7 @@ impl Town {
                     Ok(Reply::Rejected(Rejection::Busy(_))) | Err(_) => {}
                     Ok(other) => {
                         let what = format!("{order:?} to {workflow_id} yields {other:?}");
-                        self.book.borrow_mut().violate(what);
+                        self.observations.borrow_mut().violate(what);
                     }
                 }
             }
@@ -149,7 +152,7 @@ impl Town {
                     Ok(Some(reading)) => return reading,
                     Ok(None) => {
                         let what = format!("run {run_id} of {workflow_id} is not known");
-                        self.book.borrow_mut().violate(what);
+                        self.observations.borrow_mut().violate(what);
                     }
                     Err(_) => {}
                 }
@@ -159,7 +162,7 @@ impl Town {
     }
 
     fn taken_back(&self, workflow_id: &str, change: impl FnOnce(&mut TakenBack)) {
-        change(self.book.borrow_mut().taken_back.entry(workflow_id.to_owned()).or_default());
+        change(self.observations.borrow_mut().taken_back.entry(workflow_id.to_owned()).or_default());
     }
 }
 
@@ -269,7 +272,7 @@ mod tests {
     }
 
     /// A run that ended its first task, and the one that went back to it; a signal came before the reset and one after.
-    fn house() -> (TakenBack, BTreeMap<String, Vec<HistoryEvent>>) {
+    fn harness() -> (TakenBack, BTreeMap<String, Vec<HistoryEvent>>) {
         let failed = || Attributes::TaskFailed(workflow_task::Failed::default());
         let base = history(vec![started(), workflow_task::Completed::default().into(), signaled("back/1")]);
         let made = history(vec![started(), failed(), signaled("back/1"), signaled("back/2")]);
@@ -283,7 +286,7 @@ mod tests {
     }
 
     fn found(change: impl FnOnce(&mut TakenBack, &mut BTreeMap<String, Vec<HistoryEvent>>)) -> String {
-        let (mut workflow, mut histories) = house();
+        let (mut workflow, mut histories) = harness();
         change(&mut workflow, &mut histories);
         let mut found = Vec::new();
         check(&[("w".to_owned(), workflow)].into(), &histories, &mut found);

@@ -1,6 +1,6 @@
 //! Clocks that do not agree: a node hours off, or one that runs fast or slow, fires when the log says so.
 
-use crate::house::{House, ids};
+use crate::harness::{Harness, ids};
 use crate::node::PARTITION;
 
 const MINUTE_MS: i64 = 60_000;
@@ -11,19 +11,19 @@ const LATE_MS_MAX: i64 = 100;
 
 /// Starts a run that is to end after a silence, and says how late it ended, and how many records it took.
 fn silence(off_ms: i64, fast_ppm: i64, timeout_ms: i64) -> (i64, usize) {
-    let mut house = House::build(off_ms, fast_ppm);
+    let mut harness = Harness::build(off_ms, fast_ppm);
     let id = ids().next().unwrap();
-    house.start(&id, timeout_ms);
-    let started_ms = house.broker.lock().kept(PARTITION).last_stamp_ms;
-    let (_, before) = house.wakes();
-    house.pass(timeout_ms + 2_000);
-    let (wakes, after) = house.wakes();
+    harness.start(&id, timeout_ms);
+    let started_ms = harness.broker.lock().kept(PARTITION).last_stamp_ms;
+    let (_, before) = harness.wakes();
+    harness.pass(timeout_ms + 2_000);
+    let (wakes, after) = harness.wakes();
     let last_ms = *wakes.last().unwrap_or(&i64::MAX);
     let what = format!("{off_ms} ms off, {fast_ppm} ppm fast");
     assert!(
-        !house.is_open(&id),
+        !harness.is_open(&id),
         "{what}: {} ms after its end",
-        house.clock.now_ms() - started_ms - timeout_ms
+        harness.clock.now_ms() - started_ms - timeout_ms
     );
     (last_ms - started_ms - timeout_ms, after - before)
 }
@@ -48,42 +48,42 @@ fn a_clock_that_runs_fast_or_slow_costs_an_alarm_after_a_long_silence_a_record_o
 
 #[test]
 fn a_log_whose_clock_stands_still_is_not_asked_again_and_again() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, 5);
+    harness.start(&id, 5);
     // Stamps never fall: the time of the runs stands until the log's clock is where it was.
-    house.broker.lock().clock_ms = -10 * MINUTE_MS;
-    let (before, _) = house.wakes();
-    house.pass(5 * MINUTE_MS);
-    let (after, _) = house.wakes();
+    harness.broker.lock().clock_ms = -10 * MINUTE_MS;
+    let (before, _) = harness.wakes();
+    harness.pass(5 * MINUTE_MS);
+    let (after, _) = harness.wakes();
     assert!(after.len() - before.len() < 320, "{} records in 5 minutes", after.len() - before.len());
-    assert!(house.is_open(&id), "its time has not come");
-    house.pass(5 * MINUTE_MS + 2_000);
-    assert!(!house.is_open(&id));
+    assert!(harness.is_open(&id), "its time has not come");
+    harness.pass(5 * MINUTE_MS + 2_000);
+    assert!(!harness.is_open(&id));
 }
 
 #[test]
 fn a_node_whose_clock_is_set_asks_the_log_what_time_it_is() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, 2 * HOUR_MS);
-    house.pass(10_000);
+    harness.start(&id, 2 * HOUR_MS);
+    harness.pass(10_000);
     // The machine slept: the log's time went on.
-    house.broker.lock().clock_ms += HOUR_MS;
-    house.off_ms += HOUR_MS;
-    house.node.partition.as_mut().unwrap().clock_was_set(HOUR_MS);
-    house.pass(HOUR_MS + 1_000 - 10_000);
-    assert!(!house.is_open(&id));
+    harness.broker.lock().clock_ms += HOUR_MS;
+    harness.off_ms += HOUR_MS;
+    harness.node.partition.as_mut().unwrap().clock_was_set(HOUR_MS);
+    harness.pass(HOUR_MS + 1_000 - 10_000);
+    assert!(!harness.is_open(&id));
 }
 
 #[test]
 fn a_node_whose_clock_is_set_back_is_not_late() {
-    let mut house = House::build(0, 0);
+    let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
-    house.start(&id, 10 * MINUTE_MS);
-    house.pass(10_000);
-    house.off_ms -= HOUR_MS;
-    house.node.partition.as_mut().unwrap().clock_was_set(-HOUR_MS);
-    house.pass(10 * MINUTE_MS + 1_000 - 10_000);
-    assert!(!house.is_open(&id));
+    harness.start(&id, 10 * MINUTE_MS);
+    harness.pass(10_000);
+    harness.off_ms -= HOUR_MS;
+    harness.node.partition.as_mut().unwrap().clock_was_set(-HOUR_MS);
+    harness.pass(10 * MINUTE_MS + 1_000 - 10_000);
+    assert!(!harness.is_open(&id));
 }

@@ -13,12 +13,12 @@ use everlog_partition::{ActivityTask, Delivery, Error, Poll};
 use everlog_wire::public_command::{InvalidCommand, SourcePosition};
 use everlog_wire::{Barrier, Body, Record};
 
+use crate::clients::{NAMESPACE, input};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Nasty, Shared, incarnation};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::people::{NAMESPACE, input};
 use crate::public::id_of_the_partition;
 use crate::workflow::{self, Program, QUEUE, Step};
 

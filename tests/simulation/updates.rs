@@ -12,8 +12,8 @@ use everlog_engine::{Rejection, Reply, Run};
 use everlog_partition::{CallResult, UpdateCall, UpdateNews};
 use prost::Message as _;
 
+use crate::clients::{ClientContext, input};
 use crate::dice::Dice;
-use crate::people::{Town, input};
 
 /// Workers refuse updates whose ids end so.
 const REFUSED: &str = "/no";
@@ -74,7 +74,7 @@ fn message(update_id: &str, name: &str, value: Vec<u8>) -> Message {
     }
 }
 
-impl Town {
+impl ClientContext {
     /// Brings updates one after the other, each until it is known how it ended.
     pub async fn update(self, workflow_id: String, count: usize, mut dice: Dice) {
         for number in 0..count {
@@ -83,7 +83,7 @@ impl Town {
             self.bring(&workflow_id, &id, &mut dice).await;
             self.rest(&mut dice).await;
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 
     async fn bring(&self, workflow_id: &str, id: &str, dice: &mut Dice) {
@@ -95,7 +95,7 @@ impl Town {
             let order = input(workflow_id, "", Request::Update(admit.clone()));
             let called = self.call("an update", dice, router.update(order)).await;
             if let Some(told) = self.hear(id, called, dice).await {
-                self.book.borrow_mut().updates.insert(id.to_owned(), told);
+                self.observations.borrow_mut().updates.insert(id.to_owned(), told);
                 return;
             }
         }
@@ -114,7 +114,7 @@ impl Town {
                 return None;
             }
             other => {
-                self.book.borrow_mut().violate(format!("update {id} yields {other:?}"));
+                self.observations.borrow_mut().violate(format!("update {id} yields {other:?}"));
                 return Some(Told::Closed);
             }
         };

@@ -8,8 +8,8 @@ use everlog_partition::{
 };
 use prost::Message;
 
+use crate::clients::{ClientContext, NAMESPACE, address, input};
 use crate::dice::Dice;
-use crate::people::{NAMESPACE, Town, address, input};
 use crate::updates;
 use crate::workflow::{self, QUEUE};
 
@@ -18,7 +18,7 @@ const TRIES: usize = 4;
 
 /// A worker and its habits, per thousand tasks, while there is no peace.
 pub struct Worker {
-    pub town: Town,
+    pub context: ClientContext,
     pub name: String,
     pub activities: bool,
     pub dice: Dice,
@@ -39,8 +39,8 @@ impl Worker {
             number += 1;
             let (namespace_id, name, activities) = (NAMESPACE.to_owned(), QUEUE.to_owned(), self.activities);
             let queue = QueueKey { namespace_id, name, activities };
-            let Some(router) = self.town.home(&queue, &mut self.dice) else {
-                self.town.rest(&mut self.dice).await;
+            let Some(router) = self.context.home(&queue, &mut self.dice) else {
+                self.context.rest(&mut self.dice).await;
                 continue;
             };
             let poll = Poll {
@@ -55,26 +55,26 @@ impl Worker {
                 version: None,
             };
             let patience_ms = self.dice.span(1_000, 5_000);
-            let delivery = self.town.clock.within(patience_ms, router.poll(poll)).await;
+            let delivery = self.context.clock.within(patience_ms, router.poll(poll)).await;
             // Who has given it need not be who has offered it.
-            let owner = self.town.router(&mut self.dice).unwrap_or(router);
+            let owner = self.context.router(&mut self.dice).unwrap_or(router);
             match delivery {
                 Some(Ok(delivery)) => self.take(&owner, delivery).await,
-                Some(Err(_)) => self.town.rest(&mut self.dice).await,
+                Some(Err(_)) => self.context.rest(&mut self.dice).await,
                 None => {}
             }
         }
     }
 
     fn does(&mut self, chance: u32) -> bool {
-        !self.town.is_peace() && self.dice.permille(chance)
+        !self.context.is_peace() && self.dice.permille(chance)
     }
 
     async fn take(&mut self, router: &Router, delivery: Delivery) {
         if self.does(self.misses) {
             return;
         }
-        self.town.book.borrow_mut().tasks += 1;
+        self.context.observations.borrow_mut().tasks += 1;
         match delivery {
             Delivery::Workflow(mut task) => {
                 if let Some(receipt) = task.receipt.take() {
@@ -102,7 +102,10 @@ impl Worker {
         match events(bytes) {
             Ok(events) => events,
             Err(error) => {
-                self.town.book.borrow_mut().violate(format!("a task's history cannot be read: {error}"));
+                self.context
+                    .observations
+                    .borrow_mut()
+                    .violate(format!("a task's history cannot be read: {error}"));
                 Vec::new()
             }
         }
@@ -115,13 +118,13 @@ impl Worker {
         // What is not written yet may be written otherwise.
         let written = task.run.head.next_event_id;
         let fixed: Vec<_> = events.iter().filter(|event| event.event_id < written).cloned().collect();
-        self.town.book.borrow_mut().saw(&start.workflow_id, &start.run_id, &fixed);
+        self.context.observations.borrow_mut().saw(&start.workflow_id, &start.run_id, &fixed);
         let ids = events.iter().map(|event| event.event_id);
         if !ids.eq(1..=events.len() as i64) {
             let what = format!("a task of {} with a torn history", start.run_id);
-            self.town.book.borrow_mut().violate(what);
+            self.context.observations.borrow_mut().violate(what);
         }
-        self.town.clock.sleep(self.dice.span(0, 30)).await;
+        self.context.clock.sleep(self.dice.span(0, 30)).await;
         if self.does(self.dies) {
             return;
         }
@@ -143,11 +146,11 @@ impl Worker {
                 let order =
                     input(&start.workflow_id, &start.run_id, Request::CompleteTask(Box::new(order.clone())));
                 let call = router.complete_task(order, answers.clone());
-                if self.town.call("a completion", &mut self.dice, call).await.is_ok() {
+                if self.context.call("a completion", &mut self.dice, call).await.is_ok() {
                     break;
                 }
-                self.town.rest(&mut self.dice).await;
-                let Some(other) = self.town.router(&mut self.dice) else { break };
+                self.context.rest(&mut self.dice).await;
+                let Some(other) = self.context.router(&mut self.dice) else { break };
                 router = other;
             }
         }
@@ -156,9 +159,12 @@ impl Worker {
     async fn act(&mut self, task: ActivityTask) {
         let start = task.run.start.clone();
         if task.scheduled.input.is_none() {
-            self.town.book.borrow_mut().violate(format!("an activity of {} lost its input", start.run_id));
+            self.context
+                .observations
+                .borrow_mut()
+                .violate(format!("an activity of {} lost its input", start.run_id));
         }
-        self.town.clock.sleep(self.dice.span(0, 400)).await;
+        self.context.clock.sleep(self.dice.span(0, 400)).await;
         if self.does(self.dies) {
             return;
         }
@@ -187,13 +193,13 @@ impl Worker {
         };
         let times = if self.does(self.repeats) { 2 } else { 1 };
         for _ in 0..times * TRIES {
-            if let Some(router) = self.town.router(&mut self.dice) {
+            if let Some(router) = self.context.router(&mut self.dice) {
                 let call = router.order(input(&start.workflow_id, &start.run_id, order.clone()));
-                if self.town.call("an activity's end", &mut self.dice, call).await.is_ok() && times == 1 {
+                if self.context.call("an activity's end", &mut self.dice, call).await.is_ok() && times == 1 {
                     return;
                 }
             }
-            self.town.rest(&mut self.dice).await;
+            self.context.rest(&mut self.dice).await;
         }
     }
 
@@ -206,15 +212,15 @@ impl Worker {
             let Ok(Some(reading)) = reading else { return };
             events = self.read_history(reading.page.history);
         }
-        self.town.book.borrow_mut().saw(&start.workflow_id, &start.run_id, &events);
-        self.town.clock.sleep(self.dice.span(0, 30)).await;
+        self.context.observations.borrow_mut().saw(&start.workflow_id, &start.run_id, &events);
+        self.context.clock.sleep(self.dice.span(0, 30)).await;
         if self.does(self.dies) {
             return;
         }
         let answer = answer(&task.query_id, workflow::signals(&events));
         let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer);
         // Nobody may wait for it any more.
-        let _gone = self.town.call("an answer to a query", &mut self.dice, call).await;
+        let _gone = self.context.call("an answer to a query", &mut self.dice, call).await;
     }
 }
 

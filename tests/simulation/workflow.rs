@@ -9,8 +9,8 @@ use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::{activity, child, close, timer};
 use everlog_engine::time::Duration;
 
+use crate::clients::address;
 use crate::node::{PARTITION, PARTITIONS};
-use crate::people::address;
 
 pub const QUEUE: &str = "q";
 /// The type of the workflows' children.

@@ -11,8 +11,8 @@ use everlog_log::Log;
 use everlog_partition::Error;
 use everlog_wire::{Body, Error as WireError, Record as Entry};
 
-use crate::book::Book;
 use crate::checker;
+use crate::clients::{ClientContext, Endpoint, address};
 use crate::clock::{Clock, Tasks};
 use crate::commands::Commands;
 use crate::dice::Dice;
@@ -22,7 +22,7 @@ use crate::gateway::Gateway;
 use crate::ingress::Connector;
 use crate::log::{Broker, Nasty, Removed, Shared, incarnation};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::people::{Door, Town, address};
+use crate::observations::Observations;
 use crate::plan::{Plan, Shock};
 use crate::public::Producer;
 use crate::rules::Without;
@@ -67,7 +67,7 @@ pub struct World {
     broker: Shared,
     clock: Clock,
     tasks: Tasks,
-    town: Town,
+    context: ClientContext,
     nodes: Vec<Option<Node>>,
     commands: Commands,
     /// What nodes tell each other, where they share queues.
@@ -104,8 +104,9 @@ impl World {
         let nodes = (0..plan.nodes).map(|id| Some(start(id, &broker, &clock, Disk::default(), &plan)));
         let nodes = nodes.collect();
         let net = plan.homes.then(|| Net::new(clock.clone(), dice.fork(), plan.removed));
-        let book = Rc::new(RefCell::new(Book::default()));
-        let town = Town { clock: clock.clone(), book, doors: Rc::default(), peace_ms };
+        let observations = Rc::new(RefCell::new(Observations::default()));
+        let context =
+            ClientContext { clock: clock.clone(), observations, endpoints: Rc::default(), peace_ms };
         let mut shocks: Vec<_> =
             plan.shocks.iter().map(|(at_ms, shock)| (begin_ms + at_ms, *shock)).collect();
         shocks.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
@@ -115,7 +116,7 @@ impl World {
             broker,
             clock,
             tasks: Tasks::default(),
-            town,
+            context,
             nodes,
             net,
             connectors: Vec::new(),
@@ -138,45 +139,45 @@ impl World {
         let programs = self.plan.programs.clone();
         let ids = (0..).map(|number| format!("w{number}"));
         let ids = ids.filter(|id| address(id, "").partition(PARTITIONS) == PARTITION);
-        let mut people = 0;
+        let mut clients = 0;
         let mut forwarded_to = None;
         for (workflow_id, program) in ids.zip(programs) {
             let signals = program.signals() + self.dice.index(4);
-            let town = || self.town.clone();
-            self.tasks.spawn(town().start(workflow_id.clone(), program, self.dice.fork()));
-            self.tasks.spawn(town().signal(workflow_id.clone(), signals, 0, self.dice.fork()));
-            self.tasks.spawn(town().signal(workflow_id.clone(), self.dice.index(3), 1, self.dice.fork()));
-            self.tasks.spawn(town().read(workflow_id.clone(), self.dice.fork()));
-            self.tasks.spawn(town().ask(workflow_id.clone(), self.dice.fork()));
+            let context = || self.context.clone();
+            self.tasks.spawn(context().start(workflow_id.clone(), program, self.dice.fork()));
+            self.tasks.spawn(context().signal(workflow_id.clone(), signals, 0, self.dice.fork()));
+            self.tasks.spawn(context().signal(workflow_id.clone(), self.dice.index(3), 1, self.dice.fork()));
+            self.tasks.spawn(context().read(workflow_id.clone(), self.dice.fork()));
+            self.tasks.spawn(context().ask(workflow_id.clone(), self.dice.fork()));
             if self.plan.poison {
-                self.tasks.spawn(town().poison(workflow_id.clone(), self.dice.fork()));
-                people += 1;
+                self.tasks.spawn(context().poison(workflow_id.clone(), self.dice.fork()));
+                clients += 1;
             }
             if self.plan.updates {
                 let count = 1 + self.dice.index(4);
-                self.tasks.spawn(town().update(workflow_id.clone(), count, self.dice.fork()));
-                people += 1;
+                self.tasks.spawn(context().update(workflow_id.clone(), count, self.dice.fork()));
+                clients += 1;
             }
             if self.plan.forwards {
                 forwarded_to.get_or_insert(workflow_id.clone());
             }
-            people += 5;
+            clients += 5;
         }
         if let Some(workflow_id) = forwarded_to {
             let count = 1 + self.dice.below(10);
-            let (town, commands) = (self.town.clone(), self.commands.clone());
-            let producer = Producer::new(town, commands, workflow_id, self.plan.updates, self.dice.fork());
+            let (context, commands) = (self.context.clone(), self.commands.clone());
+            let producer = Producer::new(context, commands, workflow_id, self.plan.updates, self.dice.fork());
             self.tasks.spawn(producer.produce(count, self.plan.commands_made_again));
-            people += 1;
+            clients += 1;
         }
         if self.plan.resets {
-            people += self.populate_with_regret();
+            clients += self.populate_with_regret();
         }
-        self.town.book.borrow_mut().people_left = people;
+        self.context.observations.borrow_mut().people_left = clients;
         for number in 0..4 {
             let habits = self.plan.habits;
             let worker = Worker {
-                town: self.town.clone(),
+                context: self.context.clone(),
                 name: format!("worker-{number}"),
                 activities: number % 2 == 1,
                 dice: self.dice.fork(),
@@ -197,14 +198,14 @@ impl World {
         let steps = [Step::Activity, Step::Both, Step::Timer];
         let steps = (0..=self.dice.index(4)).map(|_| steps[self.dice.index(steps.len())]).collect();
         let (program, times) = (Program { generations: 0, steps }, 1 + self.dice.index(3));
-        let (one, other) = (self.town.clone(), self.town.clone());
+        let (one, other) = (self.context.clone(), self.context.clone());
         self.tasks.spawn(one.take_back(id.clone(), program, times, self.dice.fork()));
         self.tasks.spawn(other.signal_current(id, self.dice.fork()));
         2
     }
 
     fn run(mut self) -> Verdict {
-        let deadline_ms = self.town.peace_ms + ENDED_WITHIN_MS;
+        let deadline_ms = self.context.peace_ms + ENDED_WITHIN_MS;
         loop {
             self.run_tasks();
             self.bring();
@@ -214,7 +215,7 @@ impl World {
                 break;
             }
             if self.at_peace && self.has_ended() {
-                let found = checker::check(&self.broker, &self.town.book.borrow(), self.owner());
+                let found = checker::check(&self.broker, &self.context.observations.borrow(), self.owner());
                 self.verdict.violations.extend(found);
                 break;
             }
@@ -226,16 +227,16 @@ impl World {
             }
             self.step();
         }
-        let book = self.town.book.borrow();
-        self.verdict.answers = book.answers;
-        self.verdict.queries = book.queries;
+        let observations = self.context.observations.borrow();
+        self.verdict.answers = observations.answers;
+        self.verdict.queries = observations.queries;
         self.verdict.records = self.broker.lock().kept(PARTITION).journal.len() as u64;
-        drop(book);
+        drop(observations);
         self.verdict
     }
 
     fn gather(&mut self) {
-        let mut found = std::mem::take(&mut self.town.book.borrow_mut().violations);
+        let mut found = std::mem::take(&mut self.context.observations.borrow_mut().violations);
         found.append(&mut self.broker.lock().violations);
         self.verdict.violations.append(&mut found);
     }
@@ -252,8 +253,9 @@ impl World {
         let kept = broker.kept(PARTITION);
         let end = kept.journal.len() as u64;
         let committed = kept.position.as_ref().is_some_and(|(applied, _)| *applied == end);
-        let idle =
-            self.town.book.borrow().people_left == 0 && self.down.is_empty() && broker.sessions_are_quiet();
+        let idle = self.context.observations.borrow().people_left == 0
+            && self.down.is_empty()
+            && broker.sessions_are_quiet();
         idle && committed
             && owner.places() == 0
             && partition.is_serving()
@@ -263,8 +265,9 @@ impl World {
     }
 
     fn unfinished(&self) -> String {
-        let book = self.town.book.borrow();
-        let left: Vec<_> = book.started.keys().filter(|id| !book.finished.contains(*id)).collect();
+        let observations = self.context.observations.borrow();
+        let left: Vec<_> =
+            observations.started.keys().filter(|id| !observations.finished.contains(*id)).collect();
         let owners: Vec<_> = self
             .nodes
             .iter()
@@ -276,11 +279,11 @@ impl World {
                 )
             })
             .collect();
-        let people = book.people_left;
+        let clients = observations.people_left;
         let places: Vec<_> = self.nodes.iter().flatten().map(Node::places).collect();
-        let waiting = &book.waiting;
+        let waiting = &observations.waiting;
         format!(
-            "it does not end: workflows {left:?}, {people} people, owners {owners:?}, places {places:?}, waiting {waiting:?}, ends {:?}",
+            "it does not end: workflows {left:?}, {clients} people, owners {owners:?}, places {places:?}, waiting {waiting:?}, ends {:?}",
             self.verdict.ends
         )
     }
@@ -290,7 +293,7 @@ impl World {
         let now_ms = self.clock.now_ms();
         let broker_ms = self.broker.lock().next_ms();
         let shock_ms = self.shocks.last().map(|(at_ms, _)| *at_ms);
-        let peace_ms = if self.at_peace { None } else { Some(self.town.peace_ms) };
+        let peace_ms = if self.at_peace { None } else { Some(self.context.peace_ms) };
         let mut choices: Vec<(i64, usize)> = Vec::new();
         let fixed = [broker_ms, self.clock.next_ms(), shock_ms, Some(self.next_look_ms), peace_ms];
         for (choice, at_ms) in fixed.into_iter().enumerate() {
@@ -444,12 +447,12 @@ impl World {
     fn show_routers(&self) {
         let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
         nodes.sort_by_key(|node| (node.partition.is_none(), -node.recovered_ms));
-        let doors = nodes.iter().map(|node| Door {
+        let endpoints = nodes.iter().map(|node| Endpoint {
             router: node.router.clone(),
             gateway: node.gateway.clone(),
             desk: node.desk.clone(),
         });
-        *self.town.doors.borrow_mut() = doors.collect();
+        *self.context.endpoints.borrow_mut() = endpoints.collect();
     }
 
     fn make_peace(&mut self) {
@@ -528,7 +531,7 @@ impl World {
 
     fn set_log_clock(&self, clock_ms: i64) {
         let before_ms = std::mem::replace(&mut self.broker.lock().clock_ms, clock_ms);
-        self.town.book.borrow_mut().log_was_set_ms += (clock_ms - before_ms).max(0);
+        self.context.observations.borrow_mut().log_was_set_ms += (clock_ms - before_ms).max(0);
     }
 
     fn crash(&mut self, index: usize, rows: impl FnOnce(&mut Dice, &Disk) -> Disk) {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, WORKFLOW, command, failure, merged, payload, payloads};
+use crate::generator::{Generator, QUEUE, WORKFLOW, command, failure, merged, payload, payloads};
 
-type Course = fn(&mut Author);
+type Course = fn(&mut Generator);
 
 const COURSES: &[Course] = &[
     completed,
@@ -32,17 +32,17 @@ const COURSES: &[Course] = &[
 ];
 
 /// One of all courses; the workflow has heard of the end, or is about to.
-pub fn any(author: &mut Author) {
-    author.one_of(COURSES)(author);
+pub fn any(generator: &mut Generator) {
+    generator.one_of(COURSES)(generator);
 }
 
 /// Schedules an activity and gives its id.
-fn schedule(author: &mut Author, more: Value) -> String {
-    let id = author.fresh("a");
-    author.is_timely = true;
-    author.wake();
+fn schedule(generator: &mut Generator, more: Value) -> String {
+    let id = generator.fresh("a");
+    generator.is_timely = true;
+    generator.wake();
     let one = activity(&id, more);
-    author.turn(vec![one]);
+    generator.turn(vec![one]);
     id
 }
 
@@ -67,8 +67,8 @@ fn by_token(id: &str, more: Value) -> Value {
     merged(request, more)
 }
 
-fn by_id(author: &mut Author, id: &str, more: Value) -> Value {
-    let run = if author.is_first_run() && author.percent(50) {
+fn by_id(generator: &mut Generator, id: &str, more: Value) -> Value {
+    let run = if generator.is_first_run() && generator.percent(50) {
         format!("@run {WORKFLOW} 0")
     } else {
         String::new()
@@ -79,310 +79,310 @@ fn by_id(author: &mut Author, id: &str, more: Value) -> Value {
     merged(request, more)
 }
 
-fn describe(author: &mut Author) {
-    author.call(
+fn describe(generator: &mut Generator) {
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
 }
 
-fn heartbeat(author: &mut Author, id: &str) {
-    author.call("RecordActivityTaskHeartbeat", by_token(id, json!({"details": payloads(&["half"])})));
+fn heartbeat(generator: &mut Generator, id: &str) {
+    generator.call("RecordActivityTaskHeartbeat", by_token(id, json!({"details": payloads(&["half"])})));
 }
 
 /// The end is told to the workflow.
-fn heard(author: &mut Author) {
-    author.happened();
-    if author.percent(50) {
-        author.turn(Vec::new());
+fn heard(generator: &mut Generator) {
+    generator.happened();
+    if generator.percent(50) {
+        generator.turn(Vec::new());
     }
 }
 
-fn completed(author: &mut Author) {
-    let id = schedule(author, json!({"heartbeat_timeout": "20s"}));
-    author.poll_activity();
-    if author.percent(50) {
-        heartbeat(author, &id);
-        describe(author);
+fn completed(generator: &mut Generator) {
+    let id = schedule(generator, json!({"heartbeat_timeout": "20s"}));
+    generator.poll_activity();
+    if generator.percent(50) {
+        heartbeat(generator, &id);
+        describe(generator);
     }
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
-    heard(author);
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
+    heard(generator);
 }
 
-fn completed_by_id(author: &mut Author) {
-    let id = schedule(author, json!({}));
+fn completed_by_id(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
     // It may be completed by its id before anybody has taken it.
-    if author.percent(70) {
-        author.poll_activity();
-        if author.percent(50) {
-            let request = by_id(author, &id, json!({"details": payloads(&["half"])}));
-            author.call("RecordActivityTaskHeartbeatById", request);
+    if generator.percent(70) {
+        generator.poll_activity();
+        if generator.percent(50) {
+            let request = by_id(generator, &id, json!({"details": payloads(&["half"])}));
+            generator.call("RecordActivityTaskHeartbeatById", request);
         }
     }
-    let request = by_id(author, &id, json!({"result": payloads(&["paid"])}));
-    author.call("RespondActivityTaskCompletedById", request);
-    heard(author);
+    let request = by_id(generator, &id, json!({"result": payloads(&["paid"])}));
+    generator.call("RespondActivityTaskCompletedById", request);
+    heard(generator);
 }
 
-fn failed(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    author.poll_activity();
+fn failed(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    generator.poll_activity();
     let more = json!({"failure": failure("Declined", true), "last_heartbeat_details": payloads(&["half"])});
-    author.call("RespondActivityTaskFailed", by_token(&id, more));
-    heard(author);
+    generator.call("RespondActivityTaskFailed", by_token(&id, more));
+    heard(generator);
 }
 
-fn failed_by_id(author: &mut Author) {
-    let id = schedule(author, once());
-    if author.percent(70) {
-        author.poll_activity();
+fn failed_by_id(generator: &mut Generator) {
+    let id = schedule(generator, once());
+    if generator.percent(70) {
+        generator.poll_activity();
     }
-    let request = by_id(author, &id, json!({"failure": failure("Declined", false)}));
-    author.call("RespondActivityTaskFailedById", request);
-    heard(author);
+    let request = by_id(generator, &id, json!({"failure": failure("Declined", false)}));
+    generator.call("RespondActivityTaskFailedById", request);
+    heard(generator);
 }
 
 fn quick(attempts: i64) -> Value {
     json!({"retry_policy": {"initial_interval": "1s", "backoff_coefficient": 1.0, "maximum_attempts": attempts}})
 }
 
-fn retried(author: &mut Author) {
-    let id = schedule(author, quick(3));
-    author.poll_activity();
-    if author.percent(50) {
-        heartbeat(author, &id);
+fn retried(generator: &mut Generator) {
+    let id = schedule(generator, quick(3));
+    generator.poll_activity();
+    if generator.percent(50) {
+        heartbeat(generator, &id);
     }
-    author.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
-    describe(author);
-    author.poll_activity();
-    describe(author);
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
-    heard(author);
+    generator.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
+    describe(generator);
+    generator.poll_activity();
+    describe(generator);
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
+    heard(generator);
 }
 
-fn exhausted(author: &mut Author) {
-    let id = schedule(author, quick(2));
+fn exhausted(generator: &mut Generator) {
+    let id = schedule(generator, quick(2));
     for _attempt in 0..2 {
-        author.poll_activity();
-        author.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
+        generator.poll_activity();
+        generator
+            .call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
     }
-    heard(author);
+    heard(generator);
 }
 
-fn not_retryable(author: &mut Author) {
+fn not_retryable(generator: &mut Generator) {
     let policy = json!({"maximum_attempts": 5, "non_retryable_error_types": ["Final", "Other"]});
-    let id = schedule(author, json!({ "retry_policy": policy }));
-    author.poll_activity();
-    let failure = match author.dice.below(3) {
+    let id = schedule(generator, json!({ "retry_policy": policy }));
+    generator.poll_activity();
+    let failure = match generator.dice.below(3) {
         0 => json!({"message": "cancelled", "canceled_failure_info": {"details": payloads(&["so"])}}),
         1 => json!({"message": "terminated", "terminated_failure_info": {}}),
         _ => failure("Final", false),
     };
-    author.call("RespondActivityTaskFailed", by_token(&id, json!({ "failure": failure })));
+    generator.call("RespondActivityTaskFailed", by_token(&id, json!({ "failure": failure })));
     if failure.get("application_failure_info").is_none() {
         // No worker may say so of its own.
-        author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+        generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
     }
-    heard(author);
+    heard(generator);
 }
 
 /// The failure says when to try again, or the time is not enough to try again.
-fn next_delay(author: &mut Author) {
-    let is_in_time = author.percent(60);
-    let id = schedule(author, merged(quick(4), json!({"schedule_to_close_timeout": "30s"})));
-    author.poll_activity();
+fn next_delay(generator: &mut Generator) {
+    let is_in_time = generator.percent(60);
+    let id = schedule(generator, merged(quick(4), json!({"schedule_to_close_timeout": "30s"})));
+    generator.poll_activity();
     let mut failure = failure("Later", false);
     let delay = if is_in_time { "1s" } else { "3600s" };
     failure["application_failure_info"]["next_retry_delay"] = delay.into();
-    author.call("RespondActivityTaskFailed", by_token(&id, json!({ "failure": failure })));
-    describe(author);
+    generator.call("RespondActivityTaskFailed", by_token(&id, json!({ "failure": failure })));
+    describe(generator);
     if is_in_time {
-        author.poll_activity();
-        author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+        generator.poll_activity();
+        generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
     }
-    heard(author);
+    heard(generator);
 }
 
-fn timed_out(author: &mut Author) {
-    author.wait_for("EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT");
-    heard(author);
+fn timed_out(generator: &mut Generator) {
+    generator.wait_for("EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT");
+    heard(generator);
 }
 
-fn start_to_close(author: &mut Author) {
-    let id = schedule(author, merged(once(), json!({"start_to_close_timeout": "1s"})));
-    author.poll_activity();
-    timed_out(author);
-    if author.percent(40) {
-        author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+fn start_to_close(generator: &mut Generator) {
+    let id = schedule(generator, merged(once(), json!({"start_to_close_timeout": "1s"})));
+    generator.poll_activity();
+    timed_out(generator);
+    if generator.percent(40) {
+        generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
     }
 }
 
-fn heartbeat_lost(author: &mut Author) {
-    let id = schedule(author, merged(once(), json!({"heartbeat_timeout": "1s"})));
-    author.poll_activity();
-    heartbeat(author, &id);
-    timed_out(author);
+fn heartbeat_lost(generator: &mut Generator) {
+    let id = schedule(generator, merged(once(), json!({"heartbeat_timeout": "1s"})));
+    generator.poll_activity();
+    heartbeat(generator, &id);
+    timed_out(generator);
 }
 
-fn schedule_to_start(author: &mut Author) {
-    schedule(author, json!({"schedule_to_start_timeout": "1s"}));
-    timed_out(author);
+fn schedule_to_start(generator: &mut Generator) {
+    schedule(generator, json!({"schedule_to_start_timeout": "1s"}));
+    timed_out(generator);
 }
 
-fn schedule_to_close(author: &mut Author) {
-    let id = schedule(author, json!({"schedule_to_close_timeout": "2s", "start_to_close_timeout": null}));
-    match author.dice.below(3) {
+fn schedule_to_close(generator: &mut Generator) {
+    let id = schedule(generator, json!({"schedule_to_close_timeout": "2s", "start_to_close_timeout": null}));
+    match generator.dice.below(3) {
         0 => {}
-        1 => author.poll_activity(),
+        1 => generator.poll_activity(),
         _ => {
-            author.poll_activity();
-            author
+            generator.poll_activity();
+            generator
                 .call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
-            author.poll_activity();
+            generator.poll_activity();
         }
     }
-    timed_out(author);
+    timed_out(generator);
 }
 
 /// There is time for another attempt, and nobody takes it.
-fn schedule_to_close_between_attempts(author: &mut Author) {
-    let id = schedule(author, merged(quick(5), json!({"schedule_to_close_timeout": "3s"})));
-    author.poll_activity();
-    author.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
-    timed_out(author);
+fn schedule_to_close_between_attempts(generator: &mut Generator) {
+    let id = schedule(generator, merged(quick(5), json!({"schedule_to_close_timeout": "3s"})));
+    generator.poll_activity();
+    generator.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
+    timed_out(generator);
 }
 
 /// Has an activity cancelled that a worker has; what happens then is the worker's.
-fn ask_to_cancel(author: &mut Author, id: &str) {
-    author.wake();
-    author.turn(vec![command(
+fn ask_to_cancel(generator: &mut Generator, id: &str) {
+    generator.wake();
+    generator.turn(vec![command(
         "REQUEST_CANCEL_ACTIVITY_TASK",
         json!({"scheduled_event_id": format!("@scheduled {id}")}),
     )]);
 }
 
-fn cancelled(author: &mut Author) {
-    let id = schedule(author, json!({"heartbeat_timeout": "30s"}));
-    author.poll_activity();
-    ask_to_cancel(author, &id);
-    describe(author);
-    heartbeat(author, &id);
-    match author.dice.below(3) {
-        0 => author
+fn cancelled(generator: &mut Generator) {
+    let id = schedule(generator, json!({"heartbeat_timeout": "30s"}));
+    generator.poll_activity();
+    ask_to_cancel(generator, &id);
+    describe(generator);
+    heartbeat(generator, &id);
+    match generator.dice.below(3) {
+        0 => generator
             .call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)}))),
-        1 => {
-            author.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})))
-        }
-        _ => author
+        1 => generator
+            .call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])}))),
+        _ => generator
             .call("RespondActivityTaskCanceled", by_token(&id, json!({"details": payloads(&["undone"])}))),
     }
-    heard(author);
+    heard(generator);
 }
 
 /// Its worker was told to cancel it: there is no other attempt, however this one ends.
-fn lost_when_cancelled(author: &mut Author) {
-    let is_late = author.percent(40);
+fn lost_when_cancelled(generator: &mut Generator) {
+    let is_late = generator.percent(40);
     let timeout = if is_late { "2s" } else { "60s" };
-    let id = schedule(author, json!({"start_to_close_timeout": timeout}));
-    author.poll_activity();
-    ask_to_cancel(author, &id);
+    let id = schedule(generator, json!({"start_to_close_timeout": timeout}));
+    generator.poll_activity();
+    ask_to_cancel(generator, &id);
     if is_late {
-        return timed_out(author);
+        return timed_out(generator);
     }
     let failed = json!({"failure": failure("Busy", false)});
-    match author.percent(50) {
-        true => author.call("RespondActivityTaskFailed", by_token(&id, failed)),
+    match generator.percent(50) {
+        true => generator.call("RespondActivityTaskFailed", by_token(&id, failed)),
         false => {
-            let request = by_id(author, &id, failed);
-            author.call("RespondActivityTaskFailedById", request);
+            let request = by_id(generator, &id, failed);
+            generator.call("RespondActivityTaskFailedById", request);
         }
     }
-    heard(author);
+    heard(generator);
 }
 
 /// The run closes with the task that cancels it.
-fn cancelled_at_the_end(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    if author.percent(60) {
-        author.poll_activity();
+fn cancelled_at_the_end(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    if generator.percent(60) {
+        generator.poll_activity();
     }
-    author.wake();
-    author.turn(vec![
+    generator.wake();
+    generator.turn(vec![
         command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": format!("@scheduled {id}")})),
         command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])})),
     ]);
-    author.ended(true);
+    generator.ended(true);
 }
 
-fn cancelled_by_id(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    author.poll_activity();
-    ask_to_cancel(author, &id);
-    let request = by_id(author, &id, json!({"details": payloads(&["undone"])}));
-    author.call("RespondActivityTaskCanceledById", request);
-    heard(author);
+fn cancelled_by_id(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    generator.poll_activity();
+    ask_to_cancel(generator, &id);
+    let request = by_id(generator, &id, json!({"details": payloads(&["undone"])}));
+    generator.call("RespondActivityTaskCanceledById", request);
+    heard(generator);
 }
 
-fn cancelled_between_attempts(author: &mut Author) {
+fn cancelled_between_attempts(generator: &mut Generator) {
     let policy = json!({"initial_interval": "600s", "maximum_attempts": 3});
-    let id = schedule(author, json!({"retry_policy": policy, "start_to_close_timeout": "2000s"}));
-    author.poll_activity();
-    author.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
-    ask_to_cancel(author, &id);
-    heard(author);
+    let id = schedule(generator, json!({"retry_policy": policy, "start_to_close_timeout": "2000s"}));
+    generator.poll_activity();
+    generator.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
+    ask_to_cancel(generator, &id);
+    heard(generator);
 }
 
-fn not_asked_to_cancel(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    author.poll_activity();
-    author.call("RespondActivityTaskCanceled", by_token(&id, json!({"details": payloads(&["undone"])})));
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
-    heard(author);
+fn not_asked_to_cancel(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    generator.poll_activity();
+    generator.call("RespondActivityTaskCanceled", by_token(&id, json!({"details": payloads(&["undone"])})));
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+    heard(generator);
 }
 
 /// The worker of the workflow hears of it only with the next task.
-fn while_task_is_held(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    author.poll_activity();
-    author.wake();
-    author.take();
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
-    author.happened();
-    author.signal("behind");
-    match author.percent(30) {
+fn while_task_is_held(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    generator.poll_activity();
+    generator.wake();
+    generator.take();
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({"result": payloads(&["paid"])})));
+    generator.happened();
+    generator.signal("behind");
+    match generator.percent(30) {
         // Its end lies ready already.
-        true => ask_to_cancel_held(author, &id),
-        false => author.complete(Vec::new()),
+        true => ask_to_cancel_held(generator, &id),
+        false => generator.complete(Vec::new()),
     }
 }
 
-fn ask_to_cancel_held(author: &mut Author, id: &str) {
-    author.complete(vec![command(
+fn ask_to_cancel_held(generator: &mut Generator, id: &str) {
+    generator.complete(vec![command(
         "REQUEST_CANCEL_ACTIVITY_TASK",
         json!({"scheduled_event_id": format!("@scheduled {id}")}),
     )]);
 }
 
-fn answered_twice(author: &mut Author) {
-    let id = schedule(author, json!({}));
-    author.poll_activity();
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
-    let method = author.one_of(&[
+fn answered_twice(generator: &mut Generator) {
+    let id = schedule(generator, json!({}));
+    generator.poll_activity();
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+    let method = generator.one_of(&[
         "RespondActivityTaskCompleted",
         "RespondActivityTaskFailed",
         "RespondActivityTaskCanceled",
         "RecordActivityTaskHeartbeat",
     ]);
-    author.call(method, by_token(&id, json!({})));
-    heard(author);
+    generator.call(method, by_token(&id, json!({})));
+    heard(generator);
 }
 
 /// The worker would take it with the answer; a server may give it, or queue it.
-fn eager(author: &mut Author) {
-    let id = author.fresh("a");
-    author.wake();
-    author.turn(vec![activity(&id, json!({"request_eager_execution": true}))]);
-    author.poll_activity();
-    author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
-    heard(author);
+fn eager(generator: &mut Generator) {
+    let id = generator.fresh("a");
+    generator.wake();
+    generator.turn(vec![activity(&id, json!({"request_eager_execution": true}))]);
+    generator.poll_activity();
+    generator.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+    heard(generator);
 }

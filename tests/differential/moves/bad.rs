@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, End, IDLE, QUEUE, WORKFLOW, command, payloads};
+use crate::generator::{End, Generator, IDLE, QUEUE, WORKFLOW, command, payloads};
 
 /// A refused call leaves nothing behind.
-pub fn call(author: &mut Author) {
-    let (method, request) = author.one_of(&calls());
-    author.call(method, request);
+pub fn call(generator: &mut Generator) {
+    let (method, request) = generator.one_of(&calls());
+    generator.call(method, request);
 }
 
 type Call = (&'static str, Value);
@@ -156,32 +156,32 @@ fn incomplete() -> Vec<Call> {
 }
 
 /// Each fails the task, which is then made again.
-pub fn in_task(author: &mut Author) {
+pub fn in_task(generator: &mut Generator) {
     let mut commands = vec![command("RECORD_MARKER", json!({"marker_name": "before"}))];
-    commands.extend(bad_commands(author));
-    author.wake();
-    author.take();
-    let request = author.completion(commands, json!({}));
-    author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost(End::Failed);
-    super::clients::describe(author);
-    if author.percent(60) {
-        author.turn(Vec::new());
+    commands.extend(bad_commands(generator));
+    generator.wake();
+    generator.take();
+    let request = generator.completion(commands, json!({}));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    generator.task_lost(End::Failed);
+    super::clients::describe(generator);
+    if generator.percent(60) {
+        generator.turn(Vec::new());
     }
 }
 
 /// One of a kind, each kind as often as any other.
-fn bad_commands(author: &mut Author) -> Vec<Value> {
+fn bad_commands(generator: &mut Generator) -> Vec<Value> {
     let mut kinds: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for one in [incomplete_commands(), activities()].concat() {
         kinds.entry(one["command_type"].to_string()).or_default().push(one);
     }
     let kinds: Vec<Vec<Value>> = kinds.into_values().collect();
-    match author.dice.index(kinds.len() + 2) {
-        0 => twice(author.timers.last(), |id| {
+    match generator.dice.index(kinds.len() + 2) {
+        0 => twice(generator.timers.last(), |id| {
             command("START_TIMER", json!({"timer_id": id, "start_to_fire_timeout": "3600s"}))
         }),
-        1 => twice(author.activities.last(), |id| {
+        1 => twice(generator.activities.last(), |id| {
             command(
                 "SCHEDULE_ACTIVITY_TASK",
                 json!({
@@ -190,7 +190,7 @@ fn bad_commands(author: &mut Author) -> Vec<Value> {
                 }),
             )
         }),
-        kind => vec![author.one_of(&kinds[kind - 2])],
+        kind => vec![generator.one_of(&kinds[kind - 2])],
     }
 }
 

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, WORKFLOW, payload, payloads};
+use crate::generator::{Generator, QUEUE, WORKFLOW, payload, payloads};
 
 /// The current run, named or not.
-fn execution(author: &mut Author) -> Value {
-    match author.dice.below(4) {
+fn execution(generator: &mut Generator) -> Value {
+    match generator.dice.below(4) {
         0 => json!({"workflow_id": WORKFLOW, "run_id": format!("@run {WORKFLOW} 0")}),
         _ => json!({"workflow_id": WORKFLOW}),
     }
 }
 
 /// Whether the run that [`execution`] names is the current one.
-fn is_current(author: &Author, execution: &Value) -> bool {
-    execution.get("run_id").is_none() || author.is_first_run()
+fn is_current(generator: &Generator, execution: &Value) -> bool {
+    execution.get("run_id").is_none() || generator.is_first_run()
 }
 
-fn signal_request(author: &mut Author) -> Value {
-    let request_id = author.fresh("r");
-    let execution = execution(author);
+fn signal_request(generator: &mut Generator) -> Value {
+    let request_id = generator.fresh("r");
+    let execution = execution(generator);
     let mut request = json!({
         "namespace": "default",
         "workflow_execution": execution,
@@ -28,41 +28,41 @@ fn signal_request(author: &mut Author) -> Value {
         "identity": "caller",
         "request_id": request_id,
     });
-    if author.percent(30) {
+    if generator.percent(30) {
         request["header"] = json!({"fields": {"trace": payload("header")}});
     }
-    if author.percent(20) {
+    if generator.percent(20) {
         request["input"] = Value::Null;
     }
     request
 }
 
-pub fn signal(author: &mut Author) {
-    author.stay();
-    let request = signal_request(author);
-    if is_current(author, &request["workflow_execution"]) {
-        author.happened();
+pub fn signal(generator: &mut Generator) {
+    generator.stay();
+    let request = signal_request(generator);
+    if is_current(generator, &request["workflow_execution"]) {
+        generator.happened();
     }
-    author.call("SignalWorkflowExecution", request);
+    generator.call("SignalWorkflowExecution", request);
 }
 
 /// The same request id again: it is taken once.
-pub fn signal_twice(author: &mut Author) {
-    author.stay();
-    let mut request = signal_request(author);
+pub fn signal_twice(generator: &mut Generator) {
+    generator.stay();
+    let mut request = signal_request(generator);
     request["workflow_execution"] = json!({"workflow_id": WORKFLOW});
-    author.happened();
-    author.call("SignalWorkflowExecution", request.clone());
-    author.call("SignalWorkflowExecution", request);
+    generator.happened();
+    generator.call("SignalWorkflowExecution", request.clone());
+    generator.call("SignalWorkflowExecution", request);
 }
 
-pub fn cancel(author: &mut Author) {
-    author.stay();
-    let request_id = author.fresh("r");
-    let execution = execution(author);
-    if is_current(author, &execution) && author.is_open && !author.is_cancel_requested {
-        author.is_cancel_requested = true;
-        author.happened();
+pub fn cancel(generator: &mut Generator) {
+    generator.stay();
+    let request_id = generator.fresh("r");
+    let execution = execution(generator);
+    if is_current(generator, &execution) && generator.is_open && !generator.is_cancel_requested {
+        generator.is_cancel_requested = true;
+        generator.happened();
     }
     let mut request = json!({
         "namespace": "default",
@@ -71,16 +71,16 @@ pub fn cancel(author: &mut Author) {
         "request_id": request_id,
         "reason": "changed my mind",
     });
-    if author.percent(20) && !author.is_later_chain {
+    if generator.percent(20) && !generator.is_later_chain {
         request["first_execution_run_id"] = format!("@run {WORKFLOW} 0").into();
     }
-    author.call("RequestCancelWorkflowExecution", request);
+    generator.call("RequestCancelWorkflowExecution", request);
 }
 
-pub fn terminate(author: &mut Author) {
-    let execution = execution(author);
-    if is_current(author, &execution) && author.is_open {
-        author.ended(false);
+pub fn terminate(generator: &mut Generator) {
+    let execution = execution(generator);
+    if is_current(generator, &execution) && generator.is_open {
+        generator.ended(false);
     }
     let mut request = json!({
         "namespace": "default",
@@ -89,72 +89,72 @@ pub fn terminate(author: &mut Author) {
         "reason": "enough",
         "details": payloads(&["of this"]),
     });
-    if author.percent(20) && !author.is_later_chain {
+    if generator.percent(20) && !generator.is_later_chain {
         request["first_execution_run_id"] = format!("@run {WORKFLOW} 0").into();
     }
-    author.call("TerminateWorkflowExecution", request);
+    generator.call("TerminateWorkflowExecution", request);
 }
 
 /// The current run, without conditions.
-pub fn terminate_now(author: &mut Author) {
-    author.call(
+pub fn terminate_now(generator: &mut Generator) {
+    generator.call(
         "TerminateWorkflowExecution",
         json!({
             "namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}, "identity": "caller",
             "reason": "enough",
         }),
     );
-    author.ended(false);
+    generator.ended(false);
 }
 
 /// The same, asked to end by itself.
-pub fn cancel_now(author: &mut Author) {
-    let request_id = author.fresh("r");
-    author.call(
+pub fn cancel_now(generator: &mut Generator) {
+    let request_id = generator.fresh("r");
+    generator.call(
         "RequestCancelWorkflowExecution",
         json!({
             "namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}, "identity": "caller",
             "request_id": request_id, "reason": "changed my mind",
         }),
     );
-    author.is_cancel_requested = true;
+    generator.is_cancel_requested = true;
 }
 
-pub fn describe(author: &mut Author) {
-    let execution = execution(author);
-    author.call("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution}));
+pub fn describe(generator: &mut Generator) {
+    let execution = execution(generator);
+    generator.call("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution}));
 }
 
-pub fn read_history(author: &mut Author) {
-    let method = author.one_of(&["GetWorkflowExecutionHistory", "GetWorkflowExecutionHistoryReverse"]);
-    let execution = execution(author);
+pub fn read_history(generator: &mut Generator) {
+    let method = generator.one_of(&["GetWorkflowExecutionHistory", "GetWorkflowExecutionHistoryReverse"]);
+    let execution = execution(generator);
     let mut request = json!({"namespace": "default", "execution": execution});
-    if author.percent(50) && !author.has_reset {
-        request["maximum_page_size"] = author.dice.span(1, 4).into();
+    if generator.percent(50) && !generator.has_reset {
+        request["maximum_page_size"] = generator.dice.span(1, 4).into();
     }
     // A Temporal server makes whoever asks an open run for its end wait for a while.
-    let is_over = !author.is_open && !author.started_by.is_empty();
-    if method == "GetWorkflowExecutionHistory" && is_over && author.percent(50) {
+    let is_over = !generator.is_open && !generator.started_by.is_empty();
+    if method == "GetWorkflowExecutionHistory" && is_over && generator.percent(50) {
         request["history_event_filter_type"] = "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT".into();
     }
-    author.call(method, request);
+    generator.call(method, request);
 }
 
-pub fn describe_queue(author: &mut Author) {
-    let kind = author.one_of(&["TASK_QUEUE_TYPE_WORKFLOW", "TASK_QUEUE_TYPE_ACTIVITY"]);
+pub fn describe_queue(generator: &mut Generator) {
+    let kind = generator.one_of(&["TASK_QUEUE_TYPE_WORKFLOW", "TASK_QUEUE_TYPE_ACTIVITY"]);
     let request = json!({
         "namespace": "default",
         "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
         "task_queue_type": kind,
     });
-    author.call("DescribeTaskQueue", request);
+    generator.call("DescribeTaskQueue", request);
 }
 
-pub fn reset_stickiness(author: &mut Author) {
-    let execution = execution(author);
-    if author.is_sticky && is_current(author, &execution) {
+pub fn reset_stickiness(generator: &mut Generator) {
+    let execution = execution(generator);
+    if generator.is_sticky && is_current(generator, &execution) {
         // Its next task comes to the queue of everybody; so do those after it.
-        author.is_sticky = false;
+        generator.is_sticky = false;
     }
-    author.call("ResetStickyTaskQueue", json!({"namespace": "default", "execution": execution}));
+    generator.call("ResetStickyTaskQueue", json!({"namespace": "default", "execution": execution}));
 }

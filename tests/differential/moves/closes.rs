@@ -3,45 +3,49 @@
 use serde_json::{Value, json};
 
 use super::children;
-use crate::author::{Author, End, QUEUE, command, failure, payload, payloads};
+use crate::generator::{End, Generator, QUEUE, command, failure, payload, payloads};
 use crate::program::Step;
 
 fn completion() -> Value {
     command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])}))
 }
 
-fn close(author: &mut Author, last: Value, is_well: bool) {
-    author.wake();
-    author.take();
+fn close(generator: &mut Generator, last: Value, is_well: bool) {
+    generator.wake();
+    generator.take();
     let mut commands = Vec::new();
-    if author.percent(30) {
-        let timer = author.fresh("timer");
+    if generator.percent(30) {
+        let timer = generator.fresh("timer");
         commands.push(command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "3600s"})));
     }
     commands.push(last);
-    author.complete(commands);
-    author.ended(is_well);
+    generator.complete(commands);
+    generator.ended(is_well);
 }
 
-pub fn complete(author: &mut Author) {
-    let last = match author.percent(80) {
+pub fn complete(generator: &mut Generator) {
+    let last = match generator.percent(80) {
         true => completion(),
         false => command("COMPLETE_WORKFLOW_EXECUTION", json!({})),
     };
-    close(author, last, true);
+    close(generator, last, true);
 }
 
-pub fn fail(author: &mut Author) {
-    let is_final = author.percent(50) || author.is_retried;
+pub fn fail(generator: &mut Generator) {
+    let is_final = generator.percent(50) || generator.is_retried;
     let last = command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", is_final)}));
-    close(author, last, false);
+    close(generator, last, false);
 }
 
-pub fn cancel(author: &mut Author) {
-    close(author, command("CANCEL_WORKFLOW_EXECUTION", json!({"details": payloads(&["cleaned up"])})), false);
+pub fn cancel(generator: &mut Generator) {
+    close(
+        generator,
+        command("CANCEL_WORKFLOW_EXECUTION", json!({"details": payloads(&["cleaned up"])})),
+        false,
+    );
 }
 
-pub fn continue_as_new(author: &mut Author) {
+pub fn continue_as_new(generator: &mut Generator) {
     let mut attributes = json!({"input": payloads(&["next"])});
     let more = [
         ("workflow_type", json!({"name": "order"})),
@@ -59,46 +63,46 @@ pub fn continue_as_new(author: &mut Author) {
         ),
     ];
     for (field, value) in more {
-        if author.percent(40) {
+        if generator.percent(40) {
             attributes[field] = value;
         }
     }
     // Else it goes on with the timeout that it has.
-    author.is_hasty &= attributes.get("workflow_task_timeout").is_none();
-    author.wake();
-    author.take();
+    generator.is_hasty &= attributes.get("workflow_task_timeout").is_none();
+    generator.wake();
+    generator.take();
     let command = command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", attributes);
-    author.complete(vec![command]);
-    let request = author.started_by.clone();
-    author.begun(&request);
-    (author.is_repeated, author.is_retried) = (false, false);
-    super::clients::describe(author);
+    generator.complete(vec![command]);
+    let request = generator.started_by.clone();
+    generator.begun(&request);
+    (generator.is_repeated, generator.is_retried) = (false, false);
+    super::clients::describe(generator);
 }
 
 /// What a run asks of others in the very task that ends it is asked of nobody.
-pub fn with_wishes(author: &mut Author) {
+pub fn with_wishes(generator: &mut Generator) {
     let abandon = json!({"parent_close_policy": "PARENT_CLOSE_POLICY_ABANDON"});
-    let child = children::begun(author, abandon.clone());
-    let late = author.fresh("child");
-    author.wake();
-    author.take();
+    let child = children::begun(generator, abandon.clone());
+    let late = generator.fresh("child");
+    generator.wake();
+    generator.take();
     let cancel =
-        json!({"namespace": "default", "workflow_id": child, "child_workflow_only": author.percent(50)});
+        json!({"namespace": "default", "workflow_id": child, "child_workflow_only": generator.percent(50)});
     let mut commands = vec![
-        children::start(&late, if author.percent(50) { abandon } else { json!({}) }),
-        children::signal(json!({ "workflow_id": child }), author.percent(50)),
+        children::start(&late, if generator.percent(50) { abandon } else { json!({}) }),
+        children::signal(json!({ "workflow_id": child }), generator.percent(50)),
         command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", cancel),
     ];
-    let is_well = author.percent(60);
+    let is_well = generator.percent(60);
     commands.push(match is_well {
         true => completion(),
         false => command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", true)})),
     });
-    author.complete(commands);
-    author.ended(is_well);
-    author.step(Step::Pause { ms: children::NOTHING_MS });
+    generator.complete(commands);
+    generator.ended(is_well);
+    generator.step(Step::Pause { ms: children::NOTHING_MS });
     for execution in [child, late] {
-        author.call(
+        generator.call(
             "DescribeWorkflowExecution",
             json!({"namespace": "default", "execution": {"workflow_id": execution}}),
         );
@@ -106,44 +110,44 @@ pub fn with_wishes(author: &mut Author) {
 }
 
 /// The run would close over what it has not seen.
-pub fn with_news(author: &mut Author) {
-    author.wake();
-    author.take();
-    author.signal("unseen");
-    let last = match author.dice.below(3) {
+pub fn with_news(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    generator.signal("unseen");
+    let last = match generator.dice.below(3) {
         0 => completion(),
         1 => command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", false)})),
         _ => command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"input": payloads(&["next"])})),
     };
-    let request = author.completion(vec![last], json!({}));
-    author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost(End::Failed);
-    author.take();
-    if author.percent(50) {
+    let request = generator.completion(vec![last], json!({}));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    generator.task_lost(End::Failed);
+    generator.take();
+    if generator.percent(50) {
         // The run is about to close: who comes now is told so.
-        match author.percent(50) {
-            true => author.signal("too late"),
-            false => super::updates::too_late(author),
+        match generator.percent(50) {
+            true => generator.signal("too late"),
+            false => super::updates::too_late(generator),
         }
-        author.has_news = false;
+        generator.has_news = false;
     }
     let last = completion();
-    author.complete(vec![last]);
-    author.ended(true);
+    generator.complete(vec![last]);
+    generator.ended(true);
 }
 
 /// A command behind the one that closes.
-pub fn not_last(author: &mut Author) {
-    author.wake();
-    author.take();
+pub fn not_last(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
     let marker = command("RECORD_MARKER", json!({"marker_name": "behind"}));
-    let second = match author.percent(50) {
+    let second = match generator.percent(50) {
         true => marker,
         false => completion(),
     };
-    let request = author.completion(vec![completion(), second], json!({}));
-    author.call("RespondWorkflowTaskCompleted", request);
-    super::clients::describe(author);
+    let request = generator.completion(vec![completion(), second], json!({}));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    super::clients::describe(generator);
     // The task is still held.
-    author.complete(Vec::new());
+    generator.complete(Vec::new());
 }

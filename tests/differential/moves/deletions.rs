@@ -2,40 +2,41 @@
 
 use serde_json::json;
 
-use crate::author::{Author, WORKFLOW};
+use crate::generator::{Generator, WORKFLOW};
 
-fn describe(author: &mut Author) {
-    author.call(
+fn describe(generator: &mut Generator) {
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
 }
 
 /// The latest run.
-pub fn delete(author: &mut Author) {
-    author.call(
+pub fn delete(generator: &mut Generator) {
+    generator.call(
         "DeleteWorkflowExecution",
         json!({"namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}}),
     );
-    author.step(crate::program::Step::Vanish { workflow: WORKFLOW.to_owned() });
-    author.ended(true);
-    author.has_deleted = true;
-    author.started_by.clear();
-    author.completed = 0;
-    describe(author);
-    if author.percent(50) {
-        super::clients::signal(author);
+    generator.step(crate::program::Step::Vanish { workflow: WORKFLOW.to_owned() });
+    generator.ended(true);
+    generator.has_deleted = true;
+    generator.started_by.clear();
+    generator.completed = 0;
+    describe(generator);
+    if generator.percent(50) {
+        super::clients::signal(generator);
     }
-    super::starts::plain(author);
+    super::starts::plain(generator);
 }
 
 /// Nobody.
-pub fn in_vain(author: &mut Author) {
-    let execution = author.one_of(&[
+pub fn in_vain(generator: &mut Generator) {
+    let execution = generator.one_of(&[
         json!({"workflow_id": "~unknown"}),
         json!({"workflow_id": WORKFLOW, "run_id": "@run ~unknown 0"}),
         json!({"workflow_id": WORKFLOW, "run_id": "not-a-run"}),
         json!({}),
     ]);
-    author.call("DeleteWorkflowExecution", json!({"namespace": "default", "workflow_execution": execution}));
+    generator
+        .call("DeleteWorkflowExecution", json!({"namespace": "default", "workflow_execution": execution}));
 }

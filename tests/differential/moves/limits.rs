@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::children;
-use crate::author::{Author, End, IDLE, QUEUE, WORKFLOW, command, failure};
-use crate::ground::{BUFFERED_MAX, HISTORY_MAX, PENDING_MAX, SIGNALS_MAX, TOO_LARGE};
+use crate::generator::{End, Generator, IDLE, QUEUE, WORKFLOW, command, failure};
+use crate::servers::{BUFFERED_MAX, HISTORY_MAX, PENDING_MAX, SIGNALS_MAX, TOO_LARGE};
 
 /// A payload that is larger than any may be.
 fn large() -> Value {
@@ -21,8 +21,8 @@ fn at_run(field: &str, value: Value) -> Value {
 }
 
 /// A call that carries too much; but for an end it leaves nothing behind.
-pub fn large_call(author: &mut Author) {
-    let (method, request) = match author.dice.below(5) {
+pub fn large_call(generator: &mut Generator) {
+    let (method, request) = match generator.dice.below(5) {
         0 => ("StartWorkflowExecution", start(json!({"input": large()}))),
         1 => {
             let memo = json!({"fields": {"note": {"data": format!("@long {TOO_LARGE}")}}});
@@ -36,8 +36,8 @@ pub fn large_call(author: &mut Author) {
         }
         3 => {
             // Nobody looks at these.
-            if author.is_open {
-                author.ended(false);
+            if generator.is_open {
+                generator.ended(false);
             }
             ("TerminateWorkflowExecution", at_run("details", large()))
         }
@@ -47,7 +47,7 @@ pub fn large_call(author: &mut Author) {
             ("SignalWithStartWorkflowExecution", request)
         }
     };
-    author.call(method, request);
+    generator.call(method, request);
 }
 
 fn start(more: Value) -> Value {
@@ -55,23 +55,23 @@ fn start(more: Value) -> Value {
         "namespace": "default", "workflow_id": "~large", "workflow_type": {"name": "order"},
         "task_queue": {"name": IDLE}, "request_id": "~large-start", "identity": "caller",
     });
-    crate::author::merged(request, more)
+    crate::generator::merged(request, more)
 }
 
 /// A command that carries too much.
-pub fn large_command(author: &mut Author) {
-    let one = match author.dice.below(5) {
+pub fn large_command(generator: &mut Generator) {
+    let one = match generator.dice.below(5) {
         0 => command("RECORD_MARKER", json!({"marker_name": "large", "details": {"data": large()}})),
         1 => command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": large()})),
         2 => command("CANCEL_WORKFLOW_EXECUTION", json!({"details": large()})),
         3 => activity("~large", json!({"input": large()})),
         _ => command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"input": large()})),
     };
-    author.wake();
-    author.take();
-    author.complete(vec![one]);
-    author.ended(false);
-    super::clients::describe(author);
+    generator.wake();
+    generator.take();
+    generator.complete(vec![one]);
+    generator.ended(false);
+    super::clients::describe(generator);
 }
 
 fn activity(id: &str, more: Value) -> Value {
@@ -79,21 +79,21 @@ fn activity(id: &str, more: Value) -> Value {
         "activity_id": id, "activity_type": {"name": "idle"}, "task_queue": {"name": IDLE},
         "start_to_close_timeout": "100s",
     });
-    command("SCHEDULE_ACTIVITY_TASK", crate::author::merged(attributes, more))
+    command("SCHEDULE_ACTIVITY_TASK", crate::generator::merged(attributes, more))
 }
 
 /// An activity says too much.
-pub fn large_report(author: &mut Author) {
-    let id = author.fresh("a");
-    author.wake();
-    author.turn(vec![activity(
+pub fn large_report(generator: &mut Generator) {
+    let id = generator.fresh("a");
+    generator.wake();
+    generator.turn(vec![activity(
         &id,
         json!({"task_queue": {"name": QUEUE}, "retry_policy": {"maximum_attempts": 1}}),
     )]);
-    author.poll_activity();
+    generator.poll_activity();
     let mut long = failure("Long", false);
     long["message"] = format!("@long {TOO_LARGE}").into();
-    let (method, field, value) = match author.dice.below(4) {
+    let (method, field, value) = match generator.dice.below(4) {
         0 => ("RespondActivityTaskCompleted", "result", large()),
         1 => ("RespondActivityTaskCanceled", "details", large()),
         2 => ("RecordActivityTaskHeartbeat", "details", large()),
@@ -102,15 +102,15 @@ pub fn large_report(author: &mut Author) {
     let mut request =
         json!({"namespace": "default", "task_token": format!("@task {id}"), "identity": "worker"});
     request[field] = value;
-    author.call(method, request);
-    super::clients::describe(author);
-    author.happened();
+    generator.call(method, request);
+    super::clients::describe(generator);
+    generator.happened();
 }
 
 /// More at a time than a run may have under way.
-pub fn pending(author: &mut Author) {
-    let kind = author.dice.below(4);
-    let name = author.fresh("many");
+pub fn pending(generator: &mut Generator) {
+    let kind = generator.dice.below(4);
+    let name = generator.fresh("many");
     let one = |number: usize| match kind {
         0 => activity(&format!("{name}-{number}"), json!({})),
         1 => children::start(&format!("{name}-{number}"), json!({"task_queue": {"name": IDLE}})),
@@ -126,49 +126,49 @@ pub fn pending(author: &mut Author) {
         ),
     };
     let commands: Vec<Value> = (0..=PENDING_MAX).map(one).collect();
-    author.wake();
-    author.take();
-    let request = author.completion(commands, json!({}));
-    author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost(End::Failed);
-    super::clients::describe(author);
-    author.turn(Vec::new());
+    generator.wake();
+    generator.take();
+    let request = generator.completion(commands, json!({}));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    generator.task_lost(End::Failed);
+    super::clients::describe(generator);
+    generator.turn(Vec::new());
 }
 
 /// More happens during a task than waits for its end.
-pub fn buffered(author: &mut Author) {
-    author.wake();
-    author.take();
+pub fn buffered(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
     for _ in 0..=BUFFERED_MAX {
-        author.signal("meanwhile");
+        generator.signal("meanwhile");
     }
-    author.task_lost(End::Failed);
-    author.turn(Vec::new());
+    generator.task_lost(End::Failed);
+    generator.turn(Vec::new());
 }
 
 /// A history that is longer than any may be.
-pub fn long_history(author: &mut Author) {
+pub fn long_history(generator: &mut Generator) {
     let marker = command("RECORD_MARKER", json!({"marker_name": "one of many"}));
-    author.wake();
-    author.turn(vec![marker; HISTORY_MAX]);
-    author.ended(false);
-    super::clients::describe(author);
+    generator.wake();
+    generator.turn(vec![marker; HISTORY_MAX]);
+    generator.ended(false);
+    super::clients::describe(generator);
 }
 
 /// More signals than a run may get: of clients, or the last one of another workflow.
-pub fn signals(author: &mut Author) {
-    if author.percent(30) {
-        author.wake();
+pub fn signals(generator: &mut Generator) {
+    if generator.percent(30) {
+        generator.wake();
         for _ in 0..=SIGNALS_MAX {
-            author.signal("one of many");
+            generator.signal("one of many");
         }
-        author.turn(Vec::new());
+        generator.turn(Vec::new());
         // Nothing wakes it any more.
-        return super::clients::terminate_now(author);
+        return super::clients::terminate_now(generator);
     }
-    let child = children::begun(author, json!({"task_queue": {"name": IDLE}}));
+    let child = children::begun(generator, json!({"task_queue": {"name": IDLE}}));
     for number in 0..SIGNALS_MAX {
-        author.call(
+        generator.call(
             "SignalWorkflowExecution",
             json!({
                 "namespace": "default", "workflow_execution": {"workflow_id": child},
@@ -179,9 +179,9 @@ pub fn signals(author: &mut Author) {
     let attributes = json!({
         "namespace": "default", "execution": {"workflow_id": child}, "signal_name": "one too many",
     });
-    author.wake();
-    author.turn(vec![command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
-    author.wait_for("EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED");
-    author.happened();
-    author.turn(Vec::new());
+    generator.wake();
+    generator.turn(vec![command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
+    generator.wait_for("EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED");
+    generator.happened();
+    generator.turn(Vec::new());
 }

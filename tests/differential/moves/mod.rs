@@ -17,84 +17,89 @@ mod timers;
 pub mod under_way;
 mod updates;
 
-use crate::author::{Author, Task};
+use crate::generator::{Generator, Task};
 
 /// One row of the table.
 pub struct Move {
     pub name: &'static str,
     pub weight: u64,
     /// Whether it makes sense now.
-    pub fits: fn(&Author) -> bool,
-    pub write: fn(&mut Author),
+    pub fits: fn(&Generator) -> bool,
+    pub write: fn(&mut Generator),
 }
 
-const fn row(name: &'static str, weight: u64, fits: fn(&Author) -> bool, write: fn(&mut Author)) -> Move {
+const fn row(
+    name: &'static str,
+    weight: u64,
+    fits: fn(&Generator) -> bool,
+    write: fn(&mut Generator),
+) -> Move {
     Move { name, weight, fits, write }
 }
 
-fn always(_author: &Author) -> bool {
+fn always(_author: &Generator) -> bool {
     true
 }
 
-fn open(author: &Author) -> bool {
-    author.is_open
+fn open(generator: &Generator) -> bool {
+    generator.is_open
 }
 
-fn closed(author: &Author) -> bool {
-    !author.is_open
+fn closed(generator: &Generator) -> bool {
+    !generator.is_open
 }
 
 /// There is a run, open or closed.
-fn started(author: &Author) -> bool {
-    !author.started_by.is_empty()
+fn started(generator: &Generator) -> bool {
+    !generator.started_by.is_empty()
 }
 
 /// A run is over.
-fn again(author: &Author) -> bool {
-    closed(author) && started(author)
+fn again(generator: &Generator) -> bool {
+    closed(generator) && started(generator)
 }
 
 /// A run is over that one can go back in: its first task was not handed out with its start, for there may be no other, and
 /// it had the time for more, and a task of it has ended.
-fn again_from_a_point(author: &Author) -> bool {
-    again(author) && !author.is_eager && !author.is_short && !author.ends.is_empty()
+fn again_from_a_point(generator: &Generator) -> bool {
+    again(generator) && !generator.is_eager && !generator.is_short && !generator.ends.is_empty()
 }
 
 /// The run is open and no worker has its task.
-fn free(author: &Author) -> bool {
-    author.is_open && author.task != Task::Held
+fn free(generator: &Generator) -> bool {
+    generator.is_open && generator.task != Task::Held
 }
 
 /// The same, and nothing follows a run that ends.
-fn last(author: &Author) -> bool {
-    free(author) && !author.is_repeated
+fn last(generator: &Generator) -> bool {
+    free(generator) && !generator.is_repeated
 }
 
 /// No worker has its task, and time may pass: no task and no sticky queue waits for its timeout.
-fn calm(author: &Author) -> bool {
-    free(author) && !author.is_sticky && !author.is_hasty && author.attempt == 1
+fn calm(generator: &Generator) -> bool {
+    free(generator) && !generator.is_sticky && !generator.is_hasty && generator.attempt == 1
 }
 
 /// The same, and the run does not end by its own time.
-fn unhurried(author: &Author) -> bool {
-    calm(author) && !author.is_short
+fn unhurried(generator: &Generator) -> bool {
+    calm(generator) && !generator.is_short
 }
 
-fn waiting(author: &Author) -> bool {
-    author.is_open && author.task == Task::Scheduled
+fn waiting(generator: &Generator) -> bool {
+    generator.is_open && generator.task == Task::Scheduled
 }
 
-fn held(author: &Author) -> bool {
-    author.is_open && author.task == Task::Held
+fn held(generator: &Generator) -> bool {
+    generator.is_open && generator.task == Task::Held
 }
 
-fn quiet(author: &Author) -> bool {
-    author.is_open && author.task == Task::None && author.completed > 0
+fn quiet(generator: &Generator) -> bool {
+    generator.is_open && generator.task == Task::None && generator.completed > 0
 }
 
 /// Its worker has seen the run, and no task that keeps failing is in the way of an update.
-fn updatable(author: &Author) -> bool {
-    free(author) && author.completed > 0 && author.attempt == 1 && !author.is_hasty
+fn updatable(generator: &Generator) -> bool {
+    free(generator) && generator.completed > 0 && generator.attempt == 1 && !generator.is_hasty
 }
 
 /// How a program begins.
@@ -127,13 +132,18 @@ pub const MOVES: &[Move] = &[
     row("describe", 5, always, clients::describe),
     row("read a history", 4, always, clients::read_history),
     row("describe a queue", 2, always, clients::describe_queue),
-    row("reset stickiness", 1, |author| !author.is_sticky || !waiting(author), clients::reset_stickiness),
+    row(
+        "reset stickiness",
+        1,
+        |generator| !generator.is_sticky || !waiting(generator),
+        clients::reset_stickiness,
+    ),
     row("start again", 7, always, starts::again),
     row("start again, closed", 25, closed, starts::again),
     row("signal with start again", 5, always, starts::signal_again),
     row("bad call", 6, always, bad::call),
     row("query", 8, quiet, queries::direct),
-    row("query, closed", 6, |author| closed(author) && !author.is_closed_failing, queries::closed),
+    row("query, closed", 6, |generator| closed(generator) && !generator.is_closed_failing, queries::closed),
     row("query with a task", 6, waiting, queries::with_task),
     row("take", 8, waiting, tasks::take),
     row("complete", 20, held, tasks::complete),
@@ -141,10 +151,15 @@ pub const MOVES: &[Move] = &[
     row("turn with news", 6, free, tasks::turn_with_news),
     row("heartbeat of a task", 3, free, tasks::heartbeat),
     row("fail a task", 5, free, tasks::fail),
-    row("fail a task again", 10, |author| waiting(author) && author.attempt > 1, tasks::fail),
-    row("turn after failure", 15, |author| waiting(author) && author.attempt > 1, tasks::turn),
-    row("task times out", 12, |author| free(author) && author.is_hasty, tasks::time_out),
-    row("sticky task times out", 4, |author| quiet(author) && author.is_sticky, tasks::sticky_time_out),
+    row("fail a task again", 10, |generator| waiting(generator) && generator.attempt > 1, tasks::fail),
+    row("turn after failure", 15, |generator| waiting(generator) && generator.attempt > 1, tasks::turn),
+    row("task times out", 12, |generator| free(generator) && generator.is_hasty, tasks::time_out),
+    row(
+        "sticky task times out",
+        4,
+        |generator| quiet(generator) && generator.is_sticky,
+        tasks::sticky_time_out,
+    ),
     row("stale completion", 3, free, tasks::stale),
     row("empty poll", 1, quiet, tasks::empty_poll),
     row("bad command", 17, free, bad::in_task),
@@ -157,25 +172,35 @@ pub const MOVES: &[Move] = &[
     row("update in vain", 2, always, updates::in_vain),
     row("complete the run", 4, last, closes::complete),
     row("fail the run", 4, last, closes::fail),
-    row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),
+    row("cancel the run", 4, |generator| free(generator) && generator.is_cancel_requested, closes::cancel),
     row("continue as new", 6, free, closes::continue_as_new),
     row("close with news", 4, last, closes::with_news),
-    row("close with wishes", 3, |author| calm(author) && !author.is_repeated, closes::with_wishes),
-    row("close too early", 2, |author| free(author) && !author.has_reset, closes::not_last),
+    row("close with wishes", 3, |generator| calm(generator) && !generator.is_repeated, closes::with_wishes),
+    row("close too early", 2, |generator| free(generator) && !generator.has_reset, closes::not_last),
     row("continue later", 4, free, chains::continued_later),
     row("use the open run", 4, open, starts::used),
     row("several updates", 4, updatable, updates::several),
-    row("too many updates", 1, |author| updatable(author) && !author.has_reset, updates::too_many),
+    row("too many updates", 1, |generator| updatable(generator) && !generator.has_reset, updates::too_many),
     row("update badly answered", 3, updatable, updates::badly_answered),
-    row("update at the end", 3, |author| updatable(author) && !author.is_repeated, updates::at_the_end),
+    row(
+        "update at the end",
+        3,
+        |generator| updatable(generator) && !generator.is_repeated,
+        updates::at_the_end,
+    ),
     row("update with start again", 4, updatable, updates::with_start_again),
     row("update with start again, closed", 3, again, updates::with_start_again),
     row("update with start, refused", 3, started, updates::with_start_refused),
     row("unfit operations", 2, always, updates::unfit),
-    row("reset", 10, |author| open(author) && !author.is_short, resets::any),
+    row("reset", 10, |generator| open(generator) && !generator.is_short, resets::any),
     row("reset, closed", 12, again_from_a_point, resets::any),
     row("reset over work", 4, unhurried, resets::over_work),
-    row("reset over an update", 4, |author| updatable(author) && !author.is_short, resets::over_update),
+    row(
+        "reset over an update",
+        4,
+        |generator| updatable(generator) && !generator.is_short,
+        resets::over_update,
+    ),
     row("reset twice", 3, unhurried, resets::twice),
     row("bad reset", 4, started, resets::badly),
     row("large call", 3, always, limits::large_call),
@@ -184,7 +209,12 @@ pub const MOVES: &[Move] = &[
     row("too many pending", 3, free, limits::pending),
     row("too many buffered", 2, free, limits::buffered),
     row("too many signals", 3, calm, limits::signals),
-    row("close over an update", 2, |author| updatable(author) && !author.is_repeated, updates::unseen),
+    row(
+        "close over an update",
+        2,
+        |generator| updatable(generator) && !generator.is_repeated,
+        updates::unseen,
+    ),
     row("update, to be admitted", 2, always, updates::for_its_admission),
     row("too long a history", 1, free, limits::long_history),
     row("delete", 6, again, deletions::delete),

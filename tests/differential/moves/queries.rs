@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, WORKFLOW, failure, payload, payloads};
+use crate::generator::{Generator, QUEUE, WORKFLOW, failure, payload, payloads};
 use crate::program::Step;
 
 const REJECT: &[&str] = &[
@@ -16,11 +16,11 @@ const WITHIN_S: u64 = 6;
 /// How long a query may take to arrive.
 const ARRIVES_MS: u64 = 500;
 
-fn begin(author: &mut Author) -> (String, &'static str) {
-    let name = author.fresh("query");
-    let reject = author.one_of(REJECT);
+fn begin(generator: &mut Generator) -> (String, &'static str) {
+    let name = generator.fresh("query");
+    let reject = generator.one_of(REJECT);
     let mut query = json!({"query_type": "state", "query_args": payloads(&["how much"])});
-    if author.percent(30) {
+    if generator.percent(30) {
         query["header"] = json!({"fields": {"trace": payload("header")}});
     }
     let request = json!({
@@ -29,71 +29,71 @@ fn begin(author: &mut Author) -> (String, &'static str) {
         "query": query,
         "query_reject_condition": reject,
     });
-    author.step(Step::Begin { name: name.clone(), method: "QueryWorkflow", request, within_s: WITHIN_S });
+    generator.step(Step::Begin { name: name.clone(), method: "QueryWorkflow", request, within_s: WITHIN_S });
     (name, reject)
 }
 
-fn answer(author: &mut Author) {
+fn answer(generator: &mut Generator) {
     let mut request = json!({
         "namespace": "default",
         "task_token": format!("@query {WORKFLOW}"),
         "completed_type": "QUERY_RESULT_TYPE_ANSWERED",
         "query_result": payloads(&["a lot"]),
     });
-    if author.percent(35) {
+    if generator.percent(35) {
         request["completed_type"] = "QUERY_RESULT_TYPE_FAILED".into();
         request["query_result"] = Value::Null;
         request["error_message"] = "no such query".into();
-        if author.percent(50) {
+        if generator.percent(50) {
             request["failure"] = failure("Unknown", true);
         }
     }
-    author.call("RespondQueryTaskCompleted", request.clone());
-    if author.percent(15) {
-        author.call("RespondQueryTaskCompleted", request);
+    generator.call("RespondQueryTaskCompleted", request.clone());
+    if generator.percent(15) {
+        generator.call("RespondQueryTaskCompleted", request);
     }
 }
 
-fn poll(author: &mut Author) {
-    let request = json!({"namespace": "default", "task_queue": author.queue(), "identity": "worker"});
-    author.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 4 });
+fn poll(generator: &mut Generator) {
+    let request = json!({"namespace": "default", "task_queue": generator.queue(), "identity": "worker"});
+    generator.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 4 });
 }
 
-pub fn direct(author: &mut Author) {
-    author.stay();
-    let (name, _) = begin(author);
-    author.step(Step::Pause { ms: ARRIVES_MS });
-    poll(author);
-    answer(author);
-    author.join(&name);
+pub fn direct(generator: &mut Generator) {
+    generator.stay();
+    let (name, _) = begin(generator);
+    generator.step(Step::Pause { ms: ARRIVES_MS });
+    poll(generator);
+    answer(generator);
+    generator.join(&name);
 }
 
 /// The run is over; it may never have had a worker.
-pub fn closed(author: &mut Author) {
-    if author.started_by.is_empty() {
+pub fn closed(generator: &mut Generator) {
+    if generator.started_by.is_empty() {
         return;
     }
-    let (name, reject) = begin(author);
-    let is_rejected = reject == REJECT[2] || reject == REJECT[3] && !author.is_closed_well;
-    if !is_rejected && author.completed > 0 {
+    let (name, reject) = begin(generator);
+    let is_rejected = reject == REJECT[2] || reject == REJECT[3] && !generator.is_closed_well;
+    if !is_rejected && generator.completed > 0 {
         let request = json!({"namespace": "default", "task_queue": {"name": QUEUE}, "identity": "worker"});
-        author.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 4 });
-        answer(author);
+        generator.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 4 });
+        answer(generator);
     }
-    author.join(&name);
+    generator.join(&name);
 }
 
 /// It comes with the next workflow task and is answered with its completion, or after it.
-pub fn with_task(author: &mut Author) {
-    let (name, _) = begin(author);
-    author.step(Step::Pause { ms: ARRIVES_MS });
-    author.take();
-    match author.dice.below(4) {
+pub fn with_task(generator: &mut Generator) {
+    let (name, _) = begin(generator);
+    generator.step(Step::Pause { ms: ARRIVES_MS });
+    generator.take();
+    match generator.dice.below(4) {
         0 => {
-            author.complete(Vec::new());
-            if author.task == crate::author::Task::None {
-                poll(author);
-                answer(author);
+            generator.complete(Vec::new());
+            if generator.task == crate::generator::Task::None {
+                poll(generator);
+                answer(generator);
             }
         }
         1 => {
@@ -101,18 +101,18 @@ pub fn with_task(author: &mut Author) {
                 "result_type": "QUERY_RESULT_TYPE_FAILED", "error_message": "not now",
                 "failure": failure("Unknown", true),
             });
-            results(author, failed);
+            results(generator, failed);
         }
         _ => results(
-            author,
+            generator,
             json!({"result_type": "QUERY_RESULT_TYPE_ANSWERED", "answer": payloads(&["a lot"])}),
         ),
     }
-    author.join(&name);
+    generator.join(&name);
 }
 
-fn results(author: &mut Author, result: Value) {
+fn results(generator: &mut Generator, result: Value) {
     let mut results = json!({});
     results[format!("@queries {WORKFLOW}")] = result;
-    author.complete_with(Vec::new(), json!({ "query_results": results }));
+    generator.complete_with(Vec::new(), json!({ "query_results": results }));
 }

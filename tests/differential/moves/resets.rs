@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{children, updates};
-use crate::author::{Author, End, QUEUE, WORKFLOW, command, merged, payloads};
+use crate::generator::{End, Generator, QUEUE, WORKFLOW, command, merged, payloads};
 use crate::program::Step;
 
 /// Where to: the events of the history that was read last.
@@ -41,8 +41,8 @@ fn execution(is_first_run: bool) -> Value {
     }
 }
 
-fn request(author: &mut Author, execution: Value, point: &str) -> Value {
-    let request_id = author.fresh("reset");
+fn request(generator: &mut Generator, execution: Value, point: &str) -> Value {
+    let request_id = generator.fresh("reset");
     json!({
         "namespace": "default",
         "workflow_execution": execution,
@@ -52,100 +52,103 @@ fn request(author: &mut Author, execution: Value, point: &str) -> Value {
     })
 }
 
-fn what_comes_over(author: &mut Author) -> Value {
+fn what_comes_over(generator: &mut Generator) -> Value {
     let mut more = json!({});
-    if author.percent(35) {
-        more["reset_reapply_type"] = author.one_of(REAPPLY).into();
+    if generator.percent(35) {
+        more["reset_reapply_type"] = generator.one_of(REAPPLY).into();
     }
-    if author.percent(35) {
-        more["reset_reapply_exclude_types"] = json!(author.one_of(EXCLUDED));
+    if generator.percent(35) {
+        more["reset_reapply_exclude_types"] = json!(generator.one_of(EXCLUDED));
     }
     more
 }
 
-fn read(author: &mut Author, execution: &Value) {
-    author.call("GetWorkflowExecutionHistory", json!({"namespace": "default", "execution": execution}));
+fn read(generator: &mut Generator, execution: &Value) {
+    generator.call("GetWorkflowExecutionHistory", json!({"namespace": "default", "execution": execution}));
 }
 
 /// One of these. The first task of an eager start is written with the start itself: only its end is a point.
-fn point(author: &mut Author, is_first_run: bool) -> &'static str {
-    if !is_first_run && author.is_open && (author.ends.is_empty() || author.is_eager && author.completed == 0)
+fn point(generator: &mut Generator, is_first_run: bool) -> &'static str {
+    if !is_first_run
+        && generator.is_open
+        && (generator.ends.is_empty() || generator.is_eager && generator.completed == 0)
     {
-        author.wake();
-        author.turn(Vec::new());
+        generator.wake();
+        generator.turn(Vec::new());
     }
-    let ends = match &author.first_ends {
+    let ends = match &generator.first_ends {
         Some(ends) if is_first_run => ends,
-        _the_current_one => &author.ends,
+        _the_current_one => &generator.ends,
     };
     let is_there = |point: &&str| match point.split(' ').next().unwrap_or_default() {
         "WORKFLOW_TASK_FAILED" => ends.contains(&End::Failed),
         "WORKFLOW_TASK_TIMED_OUT" => ends.contains(&End::TimedOut),
-        "WORKFLOW_TASK_STARTED" => !author.has_tried_again && !author.is_eager,
+        "WORKFLOW_TASK_STARTED" => !generator.has_tried_again && !generator.is_eager,
         _completed => ends.contains(&End::Completed),
     };
     let points: Vec<_> = POINTS.iter().copied().filter(is_there).collect();
-    author.one_of(&points)
+    generator.one_of(&points)
 }
 
 /// The first run or the current one; only one that has a point.
-fn is_first(author: &mut Author, percent: u32) -> bool {
-    let is_fit = !(author.is_eager || author.is_short || author.has_deleted);
-    let has_points = !author.first_ends.as_ref().unwrap_or(&author.ends).is_empty();
-    author.percent(percent) && is_fit && has_points
+fn is_first(generator: &mut Generator, percent: u32) -> bool {
+    let is_fit = !(generator.is_eager || generator.is_short || generator.has_deleted);
+    let has_points = !generator.first_ends.as_ref().unwrap_or(&generator.ends).is_empty();
+    generator.percent(percent) && is_fit && has_points
 }
 
 /// Goes back; whatever was due in the run that it goes back to comes first.
-fn go_back(author: &mut Author, request: Value) {
+fn go_back(generator: &mut Generator, request: Value) {
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
-    author.call("ResetWorkflowExecution", request);
-    if author.is_delayed {
-        author.step(Step::Pause { ms: DELAYED_MS });
-    } else if author.is_timely {
-        author.step(Step::Pause { ms: DUE_MS });
+    generator.call("ResetWorkflowExecution", request);
+    if generator.is_delayed {
+        generator.step(Step::Pause { ms: DELAYED_MS });
+    } else if generator.is_timely {
+        generator.step(Step::Pause { ms: DUE_MS });
     }
-    author.begun_anew(&request_id);
+    generator.begun_anew(&request_id);
 }
 
 /// No child stays: at a Temporal server those of a run do not end with the one that a reset has made of it.
-fn to(author: &mut Author, is_first_run: bool, point: &str, more: Value) -> Value {
-    children::end_all(author);
+fn to(generator: &mut Generator, is_first_run: bool, point: &str, more: Value) -> Value {
+    children::end_all(generator);
     let execution = execution(is_first_run);
-    read(author, &execution);
-    let request = merged(request(author, execution, point), more);
-    go_back(author, request.clone());
+    read(generator, &execution);
+    let request = merged(request(generator, execution, point), more);
+    go_back(generator, request.clone());
     if is_first_run {
-        author.is_repeated = author.is_repeated_first;
+        generator.is_repeated = generator.is_repeated_first;
     }
     request
 }
 
 /// To any task, with whatever is open.
-pub fn any(author: &mut Author) {
-    let is_first_run = is_first(author, 25);
-    let point = point(author, is_first_run);
-    let more = what_comes_over(author);
-    let request = to(author, is_first_run, point, more);
-    look(author);
-    match author.dice.below(5) {
-        0 => author.call("ResetWorkflowExecution", request),
+pub fn any(generator: &mut Generator) {
+    let is_first_run = is_first(generator, 25);
+    let point = point(generator, is_first_run);
+    let more = what_comes_over(generator);
+    let request = to(generator, is_first_run, point, more);
+    look(generator);
+    match generator.dice.below(5) {
+        0 => generator.call("ResetWorkflowExecution", request),
         1 => {}
-        _ => author.turn(Vec::new()),
+        _ => generator.turn(Vec::new()),
     }
 }
 
-fn look(author: &mut Author) {
+fn look(generator: &mut Generator) {
     for is_first_run in [false, true] {
-        if author.percent(50) {
+        if generator.percent(50) {
             let execution = execution(is_first_run);
-            author.call("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution}));
+            generator
+                .call("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution}));
         }
     }
 }
 
 /// Work is under way before the task, and behind it.
-pub fn over_work(author: &mut Author) {
-    let (timer, activity, child) = (author.fresh("timer"), author.fresh("a"), author.fresh("child"));
+pub fn over_work(generator: &mut Generator) {
+    let (timer, activity, child) = (generator.fresh("timer"), generator.fresh("a"), generator.fresh("child"));
     let commands = vec![
         command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "3600s"})),
         command(
@@ -157,31 +160,31 @@ pub fn over_work(author: &mut Author) {
         ),
         children::start(&child, json!({})),
     ];
-    children::end_all(author);
-    author.wake();
-    author.turn(commands);
-    author.wait_for("EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED");
-    author.happened();
-    let is_taken = author.percent(60);
+    children::end_all(generator);
+    generator.wake();
+    generator.turn(commands);
+    generator.wait_for("EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED");
+    generator.happened();
+    let is_taken = generator.percent(60);
     if is_taken {
-        author.poll_activity();
+        generator.poll_activity();
     }
-    let later = author.fresh("timer");
-    author.turn(vec![
+    let later = generator.fresh("timer");
+    generator.turn(vec![
         command("RECORD_MARKER", json!({"marker_name": "behind"})),
         command("START_TIMER", json!({"timer_id": later, "start_to_fire_timeout": "3600s"})),
     ]);
-    author.signal("behind");
-    if is_taken && author.percent(50) {
-        author.call("RespondActivityTaskCompleted", of_activity(&activity));
-        author.happened();
+    generator.signal("behind");
+    if is_taken && generator.percent(50) {
+        generator.call("RespondActivityTaskCompleted", of_activity(&activity));
+        generator.happened();
     }
-    let (point, more) = (point(author, false), what_comes_over(author));
-    to(author, false, point, more);
-    look(author);
-    afterwards(author, &activity, &child);
-    author.children.push(child);
-    children::end_all(author);
+    let (point, more) = (point(generator, false), what_comes_over(generator));
+    to(generator, false, point, more);
+    look(generator);
+    afterwards(generator, &activity, &child);
+    generator.children.push(child);
+    children::end_all(generator);
 }
 
 fn of_activity(activity: &str) -> Value {
@@ -191,59 +194,59 @@ fn of_activity(activity: &str) -> Value {
     })
 }
 
-fn afterwards(author: &mut Author, activity: &str, child: &str) {
-    match author.dice.below(4) {
+fn afterwards(generator: &mut Generator, activity: &str, child: &str) {
+    match generator.dice.below(4) {
         // Its answer belongs to the run that is over.
-        0 => author.call("RespondActivityTaskCompleted", of_activity(activity)),
+        0 => generator.call("RespondActivityTaskCompleted", of_activity(activity)),
         1 => {
             let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["sent"])}));
-            children::turn_of(author, child, vec![last]);
-            author.step(Step::Pause { ms: DUE_MS });
+            children::turn_of(generator, child, vec![last]);
+            generator.step(Step::Pause { ms: DUE_MS });
         }
         2 => {
-            author.turn(vec![children::start(child, json!({}))]);
-            author.step(Step::Pause { ms: DUE_MS });
+            generator.turn(vec![children::start(child, json!({}))]);
+            generator.step(Step::Pause { ms: DUE_MS });
         }
-        _ => author.turn(Vec::new()),
+        _ => generator.turn(Vec::new()),
     }
 }
 
 /// An update behind the task comes again.
-pub fn over_update(author: &mut Author) {
-    let id = updates::taken(author);
-    let (point, more) = (point(author, false), what_comes_over(author));
-    to(author, false, point, more);
-    author.take();
-    updates::answer_again(author, &id);
-    updates::poll(author, &id);
+pub fn over_update(generator: &mut Generator) {
+    let id = updates::taken(generator);
+    let (point, more) = (point(generator, false), what_comes_over(generator));
+    to(generator, false, point, more);
+    generator.take();
+    updates::answer_again(generator, &id);
+    updates::poll(generator, &id);
 }
 
 /// A run that was made by a reset is reset again, or the base of both.
-pub fn twice(author: &mut Author) {
-    author.wake();
-    author.turn(vec![command("RECORD_MARKER", json!({"marker_name": "once"}))]);
-    author.signal("behind");
-    let more = what_comes_over(author);
-    to(author, false, "WORKFLOW_TASK_COMPLETED last", more);
-    author.turn(vec![command("RECORD_MARKER", json!({"marker_name": "again"}))]);
-    author.signal("behind both");
-    let is_first_run = is_first(author, 50);
-    let point = point(author, is_first_run);
-    let more = what_comes_over(author);
-    to(author, is_first_run, point, more);
-    look(author);
-    author.turn(Vec::new());
+pub fn twice(generator: &mut Generator) {
+    generator.wake();
+    generator.turn(vec![command("RECORD_MARKER", json!({"marker_name": "once"}))]);
+    generator.signal("behind");
+    let more = what_comes_over(generator);
+    to(generator, false, "WORKFLOW_TASK_COMPLETED last", more);
+    generator.turn(vec![command("RECORD_MARKER", json!({"marker_name": "again"}))]);
+    generator.signal("behind both");
+    let is_first_run = is_first(generator, 50);
+    let point = point(generator, is_first_run);
+    let more = what_comes_over(generator);
+    to(generator, is_first_run, point, more);
+    look(generator);
+    generator.turn(Vec::new());
 }
 
 /// What no reset can be.
-pub fn badly(author: &mut Author) {
-    let execution = execution(author.percent(20));
-    read(author, &execution);
-    let mut request = request(author, execution, "WORKFLOW_TASK_COMPLETED last");
-    let (field, value) = author.one_of(&odd());
+pub fn badly(generator: &mut Generator) {
+    let execution = execution(generator.percent(20));
+    read(generator, &execution);
+    let mut request = request(generator, execution, "WORKFLOW_TASK_COMPLETED last");
+    let (field, value) = generator.one_of(&odd());
     request[field] = value;
-    author.call("ResetWorkflowExecution", request);
-    author.call(
+    generator.call("ResetWorkflowExecution", request);
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, IDLE, QUEUE, STICKY, WORKFLOW, merged, payload, payloads};
+use crate::generator::{Generator, IDLE, QUEUE, STICKY, WORKFLOW, merged, payload, payloads};
 use crate::program::Step;
 
 const REUSE: &[&str] = &[
@@ -27,8 +27,8 @@ const ON_CONFLICT: &[fn() -> Value] = &[
     || json!({}),
 ];
 
-fn request(author: &mut Author, more: Value) -> Value {
-    let request_id = author.fresh("r");
+fn request(generator: &mut Generator, more: Value) -> Value {
+    let request_id = generator.fresh("r");
     let request = json!({
         "namespace": "default",
         "workflow_id": WORKFLOW,
@@ -42,27 +42,27 @@ fn request(author: &mut Author, more: Value) -> Value {
 }
 
 /// A start with further fields.
-pub fn with(author: &mut Author, more: Value) {
-    let request = request(author, more);
+pub fn with(generator: &mut Generator, more: Value) {
+    let request = request(generator, more);
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
-    author.call("StartWorkflowExecution", request);
-    author.begun(&request_id);
+    generator.call("StartWorkflowExecution", request);
+    generator.begun(&request_id);
 }
 
-pub fn plain(author: &mut Author) {
-    with(author, json!({}));
+pub fn plain(generator: &mut Generator) {
+    with(generator, json!({}));
 }
 
 /// Nothing is there: what callers hear of it.
-pub fn nothing(author: &mut Author) {
-    author.call(
+pub fn nothing(generator: &mut Generator) {
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
 }
 
-pub fn with_everything(author: &mut Author) {
-    with(author, everything());
+pub fn with_everything(generator: &mut Generator) {
+    with(generator, everything());
 }
 
 fn everything() -> Value {
@@ -92,83 +92,83 @@ fn link() -> Value {
 const DELAY_MS: u64 = 2_000;
 
 /// Workers that keep their runs: the sticky queue is polled once before anything goes there.
-pub fn sticky(author: &mut Author) {
-    author.is_sticky = true;
-    author.poll(json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}));
-    with(author, json!({}));
+pub fn sticky(generator: &mut Generator) {
+    generator.is_sticky = true;
+    generator.poll(json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}));
+    with(generator, json!({}));
 }
 
-pub fn hasty(author: &mut Author) {
-    author.is_hasty = true;
-    with(author, json!({"workflow_task_timeout": "3s"}));
+pub fn hasty(generator: &mut Generator) {
+    generator.is_hasty = true;
+    with(generator, json!({"workflow_task_timeout": "3s"}));
 }
 
 /// The first task comes later.
-pub fn delayed(author: &mut Author) {
-    author.is_delayed = true;
-    with(author, json!({"workflow_start_delay": format!("{}s", DELAY_MS / 1_000)}));
-    let early = author.dice.below(6);
+pub fn delayed(generator: &mut Generator) {
+    generator.is_delayed = true;
+    with(generator, json!({"workflow_start_delay": format!("{}s", DELAY_MS / 1_000)}));
+    let early = generator.dice.below(6);
     let has_its_task = match early {
         0 | 1 => {
-            author.signal("early");
+            generator.signal("early");
             false
         }
         2 => {
-            signal_with_start_early(author);
+            signal_with_start_early(generator);
             false
         }
-        3 | 4 => super::updates::early(author),
+        3 | 4 => super::updates::early(generator),
         _ => false,
     };
-    author.call(
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
     if has_its_task {
         return;
     }
-    author.take();
-    author.complete(Vec::new());
+    generator.take();
+    generator.complete(Vec::new());
     if early == 2 {
         // There a run that continues one before its time waits until then.
-        author.step(Step::Pause { ms: DELAY_MS });
+        generator.step(Step::Pause { ms: DELAY_MS });
     }
 }
 
 /// The run is there, and waits.
-fn signal_with_start_early(author: &mut Author) {
+fn signal_with_start_early(generator: &mut Generator) {
     let conflict = json!({"workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"});
-    signal_with_start(author, conflict);
-    author.happened();
+    signal_with_start(generator, conflict);
+    generator.happened();
 }
 
-pub fn eager(author: &mut Author) {
-    with(author, json!({"request_eager_execution": true}));
-    author.task = crate::author::Task::Held;
-    author.is_eager = true;
+pub fn eager(generator: &mut Generator) {
+    with(generator, json!({"request_eager_execution": true}));
+    generator.task = crate::generator::Task::Held;
+    generator.is_eager = true;
 }
 
 /// Ends by its run timeout, with whatever is under way then.
-pub fn short_run(author: &mut Author) {
-    with(author, json!({"workflow_run_timeout": "2s"}));
-    time_out(author);
+pub fn short_run(generator: &mut Generator) {
+    with(generator, json!({"workflow_run_timeout": "2s"}));
+    time_out(generator);
 }
 
-pub fn short_execution(author: &mut Author) {
-    with(author, json!({"workflow_execution_timeout": "2s"}));
-    time_out(author);
+pub fn short_execution(generator: &mut Generator) {
+    with(generator, json!({"workflow_execution_timeout": "2s"}));
+    time_out(generator);
 }
 
-fn time_out(author: &mut Author) {
-    author.is_short = true;
-    match author.dice.below(4) {
+fn time_out(generator: &mut Generator) {
+    generator.is_short = true;
+    match generator.dice.below(4) {
         0 => {}
-        1 => author.take(),
+        1 => generator.take(),
         2 => {
-            author.take();
-            author.signal("buffered");
+            generator.take();
+            generator.signal("buffered");
         }
-        _ => author.turn(vec![json!({
+        _ => generator.turn(vec![json!({
             "command_type": "COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK",
             "schedule_activity_task_command_attributes": {
                 "activity_id": "~idle", "activity_type": {"name": "idle"}, "task_queue": {"name": IDLE},
@@ -176,106 +176,106 @@ fn time_out(author: &mut Author) {
             },
         })]),
     }
-    author.wait_for("EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT");
-    author.ended(false);
+    generator.wait_for("EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT");
+    generator.ended(false);
 }
 
-fn policies(author: &mut Author) -> (&'static str, &'static str) {
-    (author.one_of(REUSE), author.one_of(CONFLICT))
+fn policies(generator: &mut Generator) -> (&'static str, &'static str) {
+    (generator.one_of(REUSE), generator.one_of(CONFLICT))
 }
 
 /// A start of an id that has been used; how it ends is guessed, so that the program goes on sensibly.
-pub fn again(author: &mut Author) {
-    let (reuse, conflict) = policies(author);
+pub fn again(generator: &mut Generator) {
+    let (reuse, conflict) = policies(generator);
     let mut more = json!({"workflow_id_reuse_policy": reuse, "workflow_id_conflict_policy": conflict});
-    let is_same = author.percent(15) && !author.started_by.is_empty() && !author.is_continued;
+    let is_same = generator.percent(15) && !generator.started_by.is_empty() && !generator.is_continued;
     if is_same {
-        more["request_id"] = author.started_by.clone().into();
+        more["request_id"] = generator.started_by.clone().into();
     }
-    if author.percent(20) {
+    if generator.percent(20) {
         more = merged(everything(), more);
     }
-    if author.percent(30) {
-        more["on_conflict_options"] = author.one_of(ON_CONFLICT)();
+    if generator.percent(30) {
+        more["on_conflict_options"] = generator.one_of(ON_CONFLICT)();
         more["links"] = json!([link()]);
     }
-    let request = request(author, more);
+    let request = request(generator, more);
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
-    author.call("StartWorkflowExecution", request);
-    guess(author, &request_id, reuse, conflict, is_same);
-    author.call(
+    generator.call("StartWorkflowExecution", request);
+    guess(generator, &request_id, reuse, conflict, is_same);
+    generator.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
 }
 
-fn guess(author: &mut Author, request_id: &str, reuse: &str, conflict: &str, is_same: bool) {
+fn guess(generator: &mut Generator, request_id: &str, reuse: &str, conflict: &str, is_same: bool) {
     let is_clash =
         reuse == REUSE[4] && conflict != CONFLICT[0] || reuse == REUSE[3] && conflict == CONFLICT[3];
     if is_same || is_clash {
         return;
     }
-    let begins = match author.is_open {
+    let begins = match generator.is_open {
         true => reuse == REUSE[4] || conflict == CONFLICT[3],
         false => match reuse {
-            "WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY" => !author.is_closed_well,
-            "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE" => author.started_by.is_empty(),
+            "WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY" => !generator.is_closed_well,
+            "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE" => generator.started_by.is_empty(),
             _other => true,
         },
     };
     if begins {
-        author.begun(request_id);
+        generator.begun(request_id);
     }
 }
 
-fn signal_with_start(author: &mut Author, more: Value) -> String {
+fn signal_with_start(generator: &mut Generator, more: Value) -> String {
     let signal = json!({"signal_name": "go", "signal_input": payloads(&["signal"])});
-    let request = request(author, merged(signal, more));
+    let request = request(generator, merged(signal, more));
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
-    author.call("SignalWithStartWorkflowExecution", request);
+    generator.call("SignalWithStartWorkflowExecution", request);
     request_id
 }
 
 /// A start with a signal, and further fields.
-pub fn signalled_with(author: &mut Author, more: Value) {
-    let request_id = signal_with_start(author, more);
-    author.begun(&request_id);
+pub fn signalled_with(generator: &mut Generator, more: Value) {
+    let request_id = signal_with_start(generator, more);
+    generator.begun(&request_id);
 }
 
-pub fn signalled(author: &mut Author) {
-    let more = if author.percent(40) { everything() } else { json!({}) };
+pub fn signalled(generator: &mut Generator) {
+    let more = if generator.percent(40) { everything() } else { json!({}) };
     let more = merged(more, json!({"priority": null, "links": null}));
-    signalled_with(author, more);
+    signalled_with(generator, more);
 }
 
 /// An open run is found twice by those who want to use it.
-pub fn used(author: &mut Author) {
+pub fn used(generator: &mut Generator) {
     let mut more = json!({"workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"});
-    more["on_conflict_options"] = author.one_of(ON_CONFLICT)();
-    if author.percent(60) {
+    more["on_conflict_options"] = generator.one_of(ON_CONFLICT)();
+    if generator.percent(60) {
         more["links"] = json!([link()]);
     }
-    let request = request(author, more);
-    author.call("StartWorkflowExecution", request.clone());
-    if author.percent(40) {
-        author.call("StartWorkflowExecution", request);
+    let request = request(generator, more);
+    generator.call("StartWorkflowExecution", request.clone());
+    if generator.percent(40) {
+        generator.call("StartWorkflowExecution", request);
     }
 }
 
-pub fn signal_again(author: &mut Author) {
-    let (reuse, conflict) = policies(author);
+pub fn signal_again(generator: &mut Generator) {
+    let (reuse, conflict) = policies(generator);
     let more = json!({"workflow_id_reuse_policy": reuse, "workflow_id_conflict_policy": conflict});
-    let request_id = signal_with_start(author, more);
-    if author.is_open && conflict != CONFLICT[1] && (reuse != REUSE[4] || conflict == CONFLICT[0]) {
+    let request_id = signal_with_start(generator, more);
+    if generator.is_open && conflict != CONFLICT[1] && (reuse != REUSE[4] || conflict == CONFLICT[0]) {
         match reuse == REUSE[4] || conflict == CONFLICT[3] {
-            true => author.begun(&request_id),
-            false => author.happened(),
+            true => generator.begun(&request_id),
+            false => generator.happened(),
         }
     } else if conflict != CONFLICT[1] {
-        guess(author, &request_id, reuse, conflict, false);
+        guess(generator, &request_id, reuse, conflict, false);
     }
-    if author.percent(50) {
-        author.step(Step::Call {
+    if generator.percent(50) {
+        generator.step(Step::Call {
             method: "DescribeWorkflowExecution",
             request: json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
             within_s: 10,

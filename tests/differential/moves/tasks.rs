@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{
-    Author, End, IDLE, QUEUE, STICKY, Task, WORKFLOW, command, failure, merged, payload, payloads,
+use crate::generator::{
+    End, Generator, IDLE, QUEUE, STICKY, Task, WORKFLOW, command, failure, merged, payload, payloads,
 };
 
 const CAUSES: &[&str] = &[
@@ -14,34 +14,34 @@ const CAUSES: &[&str] = &[
 ];
 
 /// Something a workflow may ask for in any task; of its activities so many were there before the task.
-fn harmless(author: &mut Author, activities: &mut usize) -> Value {
-    let name = author.fresh("n");
-    let one = match author.dice.below(8) {
-        0 => marker(author, &name),
+fn harmless(generator: &mut Generator, activities: &mut usize) -> Value {
+    let name = generator.fresh("n");
+    let one = match generator.dice.below(8) {
+        0 => marker(generator, &name),
         1 => {
-            author.timers.push(name.clone());
+            generator.timers.push(name.clone());
             command("START_TIMER", json!({"timer_id": name, "start_to_fire_timeout": "3600s"}))
         }
-        2 | 3 if !author.timers.is_empty() => {
-            let at = author.dice.index(author.timers.len());
-            command("CANCEL_TIMER", json!({"timer_id": author.timers.remove(at)}))
+        2 | 3 if !generator.timers.is_empty() => {
+            let at = generator.dice.index(generator.timers.len());
+            command("CANCEL_TIMER", json!({"timer_id": generator.timers.remove(at)}))
         }
         4 if *activities > 0 => {
-            let at = author.dice.index(*activities);
+            let at = generator.dice.index(*activities);
             *activities -= 1;
-            let id = format!("@scheduled {}", author.activities.remove(at));
+            let id = format!("@scheduled {}", generator.activities.remove(at));
             // The workflow hears of it at once.
-            author.has_news = true;
+            generator.has_news = true;
             command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": id}))
         }
-        5 => command("MODIFY_WORKFLOW_PROPERTIES", json!({"upserted_memo": memo(author)})),
-        6 => upsert(author),
+        5 => command("MODIFY_WORKFLOW_PROPERTIES", json!({"upserted_memo": memo(generator)})),
+        6 => upsert(generator),
         _ => {
-            author.activities.push(name.clone());
-            idle_activity(author, &name)
+            generator.activities.push(name.clone());
+            idle_activity(generator, &name)
         }
     };
-    match author.percent(15) {
+    match generator.percent(15) {
         true => {
             merged(one, json!({"user_metadata": {"summary": payload("short"), "details": payload("long")}}))
         }
@@ -49,23 +49,23 @@ fn harmless(author: &mut Author, activities: &mut usize) -> Value {
     }
 }
 
-fn marker(author: &mut Author, name: &str) -> Value {
+fn marker(generator: &mut Generator, name: &str) -> Value {
     let mut attributes = json!({
         "marker_name": name,
         "details": {"data": payloads(&["1"]), "more": payloads(&["2", "3"])},
     });
-    if author.percent(30) {
+    if generator.percent(30) {
         attributes["header"] = json!({"fields": {"trace": payload("header")}});
     }
-    if author.percent(30) {
+    if generator.percent(30) {
         attributes["failure"] = failure("Marked", false);
     }
     command("RECORD_MARKER", attributes)
 }
 
-fn memo(author: &mut Author) -> Value {
+fn memo(generator: &mut Generator) -> Value {
     let mut fields = json!({"note": payload("changed")});
-    match author.dice.below(3) {
+    match generator.dice.below(3) {
         0 => fields["more"] = payload("added"),
         1 => fields["note"] = json!({"metadata": {"encoding": "binary/null"}}),
         _ => {}
@@ -73,8 +73,8 @@ fn memo(author: &mut Author) -> Value {
     json!({ "fields": fields })
 }
 
-fn upsert(author: &mut Author) -> Value {
-    let value = match author.dice.below(4) {
+fn upsert(generator: &mut Generator) -> Value {
+    let value = match generator.dice.below(4) {
         0 => json!({"metadata": {"encoding": "binary/null"}}),
         1 => json!({"metadata": {"encoding": "json/plain"}, "data": "[]"}),
         2 => json!({"metadata": {"encoding": "json/plain"}, "data": "\"blue\""}),
@@ -85,14 +85,14 @@ fn upsert(author: &mut Author) -> Value {
 }
 
 /// An activity that nobody takes, with timeouts of every kind.
-fn idle_activity(author: &mut Author, id: &str) -> Value {
+fn idle_activity(generator: &mut Generator, id: &str) -> Value {
     let mut attributes = json!({
         "activity_id": id,
         "activity_type": {"name": "idle"},
         "task_queue": {"name": IDLE},
         "input": payloads(&["in"]),
     });
-    let timeouts: &[(&str, &str)] = match author.dice.below(5) {
+    let timeouts: &[(&str, &str)] = match generator.dice.below(5) {
         0 => &[("start_to_close_timeout", "100s")],
         1 => &[("schedule_to_close_timeout", "900s")],
         2 => &[("schedule_to_close_timeout", "900s"), ("start_to_close_timeout", "1000s")],
@@ -106,7 +106,7 @@ fn idle_activity(author: &mut Author, id: &str) -> Value {
     for (field, timeout) in timeouts {
         attributes[*field] = (*timeout).into();
     }
-    match author.dice.below(4) {
+    match generator.dice.below(4) {
         0 => attributes["retry_policy"] = json!({"maximum_attempts": 3}),
         1 => {
             attributes["retry_policy"] = json!({
@@ -120,20 +120,20 @@ fn idle_activity(author: &mut Author, id: &str) -> Value {
     command("SCHEDULE_ACTIVITY_TASK", attributes)
 }
 
-fn some_harmless(author: &mut Author) -> Vec<Value> {
-    let mut activities = author.activities.len();
-    (0..author.dice.below(4)).map(|_| harmless(author, &mut activities)).collect()
+fn some_harmless(generator: &mut Generator) -> Vec<Value> {
+    let mut activities = generator.activities.len();
+    (0..generator.dice.below(4)).map(|_| harmless(generator, &mut activities)).collect()
 }
 
-pub fn take(author: &mut Author) {
-    author.take();
+pub fn take(generator: &mut Generator) {
+    generator.take();
 }
 
-pub fn complete(author: &mut Author) {
-    let commands = some_harmless(author);
+pub fn complete(generator: &mut Generator) {
+    let commands = some_harmless(generator);
     // A worker that keeps the run no longer.
-    author.is_sticky &= !author.percent(10);
-    let more = match author.dice.below(6) {
+    generator.is_sticky &= !generator.percent(10);
+    let more = match generator.dice.below(6) {
         0 => json!({
             "sdk_metadata": {"core_used_flags": [1, 3], "sdk_name": "some", "sdk_version": "1.2.3"},
             "metering_metadata": {"nonfirst_local_activity_execution_attempts": 2},
@@ -142,47 +142,47 @@ pub fn complete(author: &mut Author) {
         2 => json!({"worker_version_stamp": {"build_id": "build-2"}}),
         _ => json!({}),
     };
-    author.complete_with(commands, more);
+    generator.complete_with(commands, more);
 }
 
-pub fn turn(author: &mut Author) {
-    author.wake();
-    author.take();
-    complete(author);
+pub fn turn(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    complete(generator);
 }
 
 /// Something happens while the worker has the task.
-pub fn turn_with_news(author: &mut Author) {
-    author.wake();
-    author.take();
-    for _ in 0..=author.dice.below(3) {
-        author.signal("meanwhile");
+pub fn turn_with_news(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    for _ in 0..=generator.dice.below(3) {
+        generator.signal("meanwhile");
     }
-    if author.percent(30) {
-        super::clients::describe(author);
+    if generator.percent(30) {
+        super::clients::describe(generator);
     }
-    complete(author);
+    complete(generator);
 }
 
 /// Asks for another task at once, in the answer or in the queue.
-pub fn heartbeat(author: &mut Author) {
-    author.wake();
-    author.take();
-    let is_returned = author.percent(60);
-    let commands = if author.percent(50) { Vec::new() } else { some_harmless(author) };
+pub fn heartbeat(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    let is_returned = generator.percent(60);
+    let commands = if generator.percent(50) { Vec::new() } else { some_harmless(generator) };
     let more = json!({"force_create_new_workflow_task": true, "return_new_workflow_task": is_returned});
-    author.complete_with(commands, more);
-    author.task = if is_returned { Task::Held } else { Task::Scheduled };
+    generator.complete_with(commands, more);
+    generator.task = if is_returned { Task::Held } else { Task::Scheduled };
 }
 
-pub fn fail(author: &mut Author) {
-    author.wake();
-    author.take();
-    if author.percent(25) {
-        author.signal("meanwhile");
+pub fn fail(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    if generator.percent(25) {
+        generator.signal("meanwhile");
     }
-    let cause = author.one_of(CAUSES);
-    author.call(
+    let cause = generator.one_of(CAUSES);
+    generator.call(
         "RespondWorkflowTaskFailed",
         json!({
             "namespace": "default",
@@ -192,30 +192,30 @@ pub fn fail(author: &mut Author) {
             "identity": "worker",
         }),
     );
-    author.task_lost(End::Failed);
-    super::clients::describe(author);
+    generator.task_lost(End::Failed);
+    super::clients::describe(generator);
 }
 
 /// Nobody answers: the task is made again.
-pub fn time_out(author: &mut Author) {
-    author.wake();
-    author.take();
-    if author.percent(40) {
-        author.signal("meanwhile");
+pub fn time_out(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    if generator.percent(40) {
+        generator.signal("meanwhile");
     }
-    if author.attempt == 1 {
-        author.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
+    if generator.attempt == 1 {
+        generator.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
     }
-    author.task_lost(End::TimedOut);
-    author.take();
-    super::clients::describe(author);
+    generator.task_lost(End::TimedOut);
+    generator.take();
+    super::clients::describe(generator);
 }
 
 /// The worker of the sticky queue is gone.
-pub fn sticky_time_out(author: &mut Author) {
-    author.wake();
-    author.take();
-    let request = author.completion(
+pub fn sticky_time_out(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    let request = generator.completion(
         Vec::new(),
         json!({
             "sticky_attributes": {
@@ -224,39 +224,39 @@ pub fn sticky_time_out(author: &mut Author) {
             },
         }),
     );
-    author.call("RespondWorkflowTaskCompleted", request);
-    author.task = Task::None;
-    author.signal("for nobody");
-    author.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
-    author.poll(json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
-    author.task = Task::Held;
+    generator.call("RespondWorkflowTaskCompleted", request);
+    generator.task = Task::None;
+    generator.signal("for nobody");
+    generator.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
+    generator.poll(json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
+    generator.task = Task::Held;
 }
 
 /// A token that has been answered, or that names a task of before.
-pub fn stale(author: &mut Author) {
-    author.wake();
-    author.take();
-    let token = match author.dice.below(3) {
+pub fn stale(generator: &mut Generator) {
+    generator.wake();
+    generator.take();
+    let token = match generator.dice.below(3) {
         0 => format!("@former {WORKFLOW}"),
         1 => "hex:0a0b".to_owned(),
         _ => {
-            author.complete(Vec::new());
+            generator.complete(Vec::new());
             format!("@task {WORKFLOW}")
         }
     };
     let marker = command("RECORD_MARKER", json!({"marker_name": "late"}));
     // A worker that comes too late is asked no more, here.
     let more = json!({ "task_token": token, "sticky_attributes": null });
-    let request = author.completion(vec![marker], more);
-    match author.percent(70) {
-        true => author.call("RespondWorkflowTaskCompleted", request),
+    let request = generator.completion(vec![marker], more);
+    match generator.percent(70) {
+        true => generator.call("RespondWorkflowTaskCompleted", request),
         false => {
             let request = json!({"namespace": "default", "task_token": token, "identity": "worker"});
-            author.call("RespondWorkflowTaskFailed", request);
+            generator.call("RespondWorkflowTaskFailed", request);
         }
     }
 }
 
-pub fn empty_poll(author: &mut Author) {
-    author.poll(json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
+pub fn empty_poll(generator: &mut Generator) {
+    generator.poll(json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
 }

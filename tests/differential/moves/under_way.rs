@@ -7,7 +7,7 @@ use super::updates::{
     ARRIVES_MS, STAGES, WAITS_S, acceptance, asked_plainly, poll_within, rejection, request, response, start,
 };
 use super::{Move, clients, row, starts};
-use crate::author::{Author, End, Task, WORKFLOW, command, failure, payloads};
+use crate::generator::{End, Generator, Task, WORKFLOW, command, failure, payloads};
 use crate::program::Step;
 
 /// As long as a program may take: whoever waits is told what becomes of the update.
@@ -47,133 +47,148 @@ pub struct UnderWay {
 
 /// How such a program begins.
 pub const OPENINGS: &[Move] = &[
-    row("update under way: start", 4, always, |author| begun(author, starts::plain)),
-    row("update under way: start, sticky", 3, always, |author| begun(author, starts::sticky)),
-    row("update under way: start, hasty", 5, always, |author| begun(author, starts::hasty)),
+    row("update under way: start", 4, always, |generator| begun(generator, starts::plain)),
+    row("update under way: start, sticky", 3, always, |generator| begun(generator, starts::sticky)),
+    row("update under way: start, hasty", 5, always, |generator| begun(generator, starts::hasty)),
     row("update under way: start with it", 4, always, begin_with_start),
 ];
 
 /// What it does then.
 pub const MOVES: &[Move] = &[
     row("update under way: bring", 14, may_bring, bring),
-    row("update under way: take", 24, |author| author.is_open && author.task == Task::Scheduled, take),
+    row(
+        "update under way: take",
+        24,
+        |generator| generator.is_open && generator.task == Task::Scheduled,
+        take,
+    ),
     row("update under way: fail", 16, held, fail),
-    row("update under way: time out", 20, |author| held(author) && author.is_hasty, time_out),
-    row("update under way: refused", 6, |author| held(author) && author.attempt == 1, refused),
+    row("update under way: time out", 20, |generator| held(generator) && generator.is_hasty, time_out),
+    row("update under way: refused", 6, |generator| held(generator) && generator.attempt == 1, refused),
     row("update under way: refused for news", 8, held_without, refused_for_news),
     row("update under way: answer", 16, held, answer),
     row("update under way: heartbeat", 6, held, heartbeat),
-    row("update under way: signal", 3, signalled, |author| author.signal("beside")),
-    row("update under way: close", 5, |author| held(author) && !author.has_news, close),
+    row("update under way: signal", 3, signalled, |generator| generator.signal("beside")),
+    row("update under way: close", 5, |generator| held(generator) && !generator.has_news, close),
     row("update under way: again", 2, may_ask_again, again),
     row("update under way: with a start again", 14, may_start_again, start_again),
-    row("update under way: poll", 2, |author| !author.under_way.is_empty() && !author.is_hasty, poll),
-    row("update under way: terminate", 1, |author| author.is_open, terminate),
+    row(
+        "update under way: poll",
+        2,
+        |generator| !generator.under_way.is_empty() && !generator.is_hasty,
+        poll,
+    ),
+    row("update under way: terminate", 1, |generator| generator.is_open, terminate),
 ];
 
-fn always(_author: &Author) -> bool {
+fn always(_author: &Generator) -> bool {
     true
 }
 
-fn held(author: &Author) -> bool {
-    author.is_open && author.task == Task::Held
+fn held(generator: &Generator) -> bool {
+    generator.is_open && generator.task == Task::Held
 }
 
 /// A run that is about to close takes no signal while its worker has the next task.
-fn signalled(author: &Author) -> bool {
-    author.is_open && !(author.is_closing && author.task == Task::Held)
+fn signalled(generator: &Generator) -> bool {
+    generator.is_open && !(generator.is_closing && generator.task == Task::Held)
 }
 
 /// What its worker has been given ends there with a completion that is refused for news; here it comes again.
-fn held_without(author: &Author) -> bool {
-    held(author) && !author.is_closing && author.under_way.iter().all(|update| update.at != At::Given)
+fn held_without(generator: &Generator) -> bool {
+    held(generator)
+        && !generator.is_closing
+        && generator.under_way.iter().all(|update| update.at != At::Given)
 }
 
 /// A run whose task has failed thrice takes no update, and one that is about to close none either.
-fn may_bring(author: &Author) -> bool {
-    author.is_open && author.attempt < 3 && !author.is_closing && author.under_way.len() < UPDATES_MAX
+fn may_bring(generator: &Generator) -> bool {
+    generator.is_open
+        && generator.attempt < 3
+        && !generator.is_closing
+        && generator.under_way.len() < UPDATES_MAX
 }
 
 /// The same holds for one that is there already, at a Temporal server; and there is no time to wait while a task may time out.
-fn may_ask_again(author: &Author) -> bool {
-    let is_in_time = !author.is_hasty || author.task != Task::Held;
-    !author.under_way.is_empty() && author.attempt < 3 && !author.is_closing && is_in_time
+fn may_ask_again(generator: &Generator) -> bool {
+    let is_in_time = !generator.is_hasty || generator.task != Task::Held;
+    !generator.under_way.is_empty() && generator.attempt < 3 && !generator.is_closing && is_in_time
 }
 
-fn may_start_again(author: &Author) -> bool {
-    !author.is_open && author.under_way.iter().any(|update| update.at != At::Gone)
+fn may_start_again(generator: &Generator) -> bool {
+    !generator.is_open && generator.under_way.iter().any(|update| update.at != At::Gone)
 }
 
-fn begun(author: &mut Author, start: fn(&mut Author)) {
-    start(author);
-    if author.percent(70) {
-        author.turn(Vec::new());
+fn begun(generator: &mut Generator, start: fn(&mut Generator)) {
+    start(generator);
+    if generator.percent(70) {
+        generator.turn(Vec::new());
     }
 }
 
-fn begin_with_start(author: &mut Author) {
-    author.is_hasty = author.percent(40);
-    let (id, request_id) = (author.fresh("update"), author.fresh("r"));
-    begin_operations(author, &id, &request_id, json!({}));
-    author.begun(&request_id);
-    author.under_way.push(UnderWay { id, at: At::Waiting });
+fn begin_with_start(generator: &mut Generator) {
+    generator.is_hasty = generator.percent(40);
+    let (id, request_id) = (generator.fresh("update"), generator.fresh("r"));
+    begin_operations(generator, &id, &request_id, json!({}));
+    generator.begun(&request_id);
+    generator.under_way.push(UnderWay { id, at: At::Waiting });
 }
 
-fn begin(author: &mut Author, method: &'static str, request: Value) {
-    let name = author.fresh("call");
-    author.step(Step::Begin { name, method, request, within_s: CALL_WITHIN_S });
-    author.step(Step::Pause { ms: ARRIVES_MS });
+fn begin(generator: &mut Generator, method: &'static str, request: Value) {
+    let name = generator.fresh("call");
+    generator.step(Step::Begin { name, method, request, within_s: CALL_WITHIN_S });
+    generator.step(Step::Pause { ms: ARRIVES_MS });
 }
 
-fn begin_operations(author: &mut Author, id: &str, request_id: &str, policies: Value) {
-    let mut start = crate::author::merged(start(request_id, "WORKFLOW_ID_CONFLICT_POLICY_FAIL"), policies);
-    if author.is_hasty {
+fn begin_operations(generator: &mut Generator, id: &str, request_id: &str, policies: Value) {
+    let mut start = crate::generator::merged(start(request_id, "WORKFLOW_ID_CONFLICT_POLICY_FAIL"), policies);
+    if generator.is_hasty {
         start["workflow_task_timeout"] = "3s".into();
     }
-    let update = request(&asked_plainly(id), author.one_of(STAGES));
+    let update = request(&asked_plainly(id), generator.one_of(STAGES));
     let operations = json!([{"start_workflow": start}, {"update_workflow": update}]);
-    begin(author, "ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
+    begin(generator, "ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
 }
 
-fn bring(author: &mut Author) {
-    let id = author.fresh("update");
-    author.stay();
-    let request = request(&asked_plainly(&id), author.one_of(STAGES));
-    begin(author, "UpdateWorkflowExecution", request);
-    author.under_way.push(UnderWay { id, at: At::Waiting });
-    if author.task == Task::None {
-        author.task = Task::Scheduled;
+fn bring(generator: &mut Generator) {
+    let id = generator.fresh("update");
+    generator.stay();
+    let request = request(&asked_plainly(&id), generator.one_of(STAGES));
+    begin(generator, "UpdateWorkflowExecution", request);
+    generator.under_way.push(UnderWay { id, at: At::Waiting });
+    if generator.task == Task::None {
+        generator.task = Task::Scheduled;
     }
 }
 
-fn take(author: &mut Author) {
-    author.take();
-    change(author, At::Waiting, At::Given);
+fn take(generator: &mut Generator) {
+    generator.take();
+    change(generator, At::Waiting, At::Given);
 }
 
 /// All that are so far are as far as that now.
-fn change(author: &mut Author, from: At, to: At) {
-    let all = author.under_way.iter_mut().filter(|update| update.at == from);
+fn change(generator: &mut Generator, from: At, to: At) {
+    let all = generator.under_way.iter_mut().filter(|update| update.at == from);
     all.for_each(|update| update.at = to);
 }
 
 /// The worker does not finish the task that it holds: what it was given and has not lost comes again, with the next one.
-fn lost(author: &mut Author, end: End) {
-    author.task_lost(end);
-    author.is_closing = false;
-    change(author, At::Given, At::Waiting);
+fn lost(generator: &mut Generator, end: End) {
+    generator.task_lost(end);
+    generator.is_closing = false;
+    change(generator, At::Given, At::Waiting);
 }
 
 /// Notes what a task that ends in this way finds.
-fn meets(author: &mut Author, how: &'static str) {
-    let found: Vec<_> = author.under_way.iter().map(|update| (how, update.at)).collect();
-    author.met.extend(found);
+fn meets(generator: &mut Generator, how: &'static str) {
+    let found: Vec<_> = generator.under_way.iter().map(|update| (how, update.at)).collect();
+    generator.met.extend(found);
 }
 
-fn fail(author: &mut Author) {
-    meets(author, "failed by its worker");
-    let cause = author.one_of(CAUSES);
-    author.call(
+fn fail(generator: &mut Generator) {
+    meets(generator, "failed by its worker");
+    let cause = generator.one_of(CAUSES);
+    generator.call(
         "RespondWorkflowTaskFailed",
         json!({
             "namespace": "default",
@@ -183,70 +198,71 @@ fn fail(author: &mut Author) {
             "identity": "worker",
         }),
     );
-    lost(author, End::Failed);
-    author.is_closing = cause.ends_with("UNHANDLED_COMMAND");
+    lost(generator, End::Failed);
+    generator.is_closing = cause.ends_with("UNHANDLED_COMMAND");
 }
 
-fn time_out(author: &mut Author) {
-    meets(author, "timed out");
-    if author.attempt == 1 {
-        author.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
+fn time_out(generator: &mut Generator) {
+    meets(generator, "timed out");
+    if generator.attempt == 1 {
+        generator.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
     }
-    lost(author, End::TimedOut);
+    lost(generator, End::TimedOut);
 }
 
 /// The server takes offence at what the worker says.
-fn refused(author: &mut Author) {
-    meets(author, "refused");
-    let commands = match author.dice.below(3) {
+fn refused(generator: &mut Generator) {
+    meets(generator, "refused");
+    let commands = match generator.dice.below(3) {
         0 => vec![command("PROTOCOL_MESSAGE", json!({"message_id": "~unknown"}))],
         1 => vec![command("START_TIMER", json!({"start_to_fire_timeout": "3600s"}))],
         _ => vec![command("CANCEL_TIMER", json!({"timer_id": "~unknown"}))],
     };
     let (mut messages, mut said) = (Vec::new(), Vec::new());
-    if author.percent(50) {
-        (messages, said) = words(author);
+    if generator.percent(50) {
+        (messages, said) = words(generator);
     }
     said.extend(commands);
-    let request = author.completion(said, json!({ "messages": messages }));
-    author.call("RespondWorkflowTaskCompleted", request);
-    change(author, At::Given, At::Gone);
-    forgotten(author);
-    lost(author, End::Failed);
+    let request = generator.completion(said, json!({ "messages": messages }));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    change(generator, At::Given, At::Gone);
+    forgotten(generator);
+    lost(generator, End::Failed);
 }
 
 /// A Temporal server forgets with the task what no worker was given, until it has brought the callers' calls again by itself.
-fn forgotten(author: &mut Author) {
-    author.step(Step::Pause { ms: ARRIVES_MS });
+fn forgotten(generator: &mut Generator) {
+    generator.step(Step::Pause { ms: ARRIVES_MS });
 }
 
 /// The run would close over what it has not seen.
-fn refused_for_news(author: &mut Author) {
-    meets(author, "refused for news");
-    author.signal("unseen");
+fn refused_for_news(generator: &mut Generator) {
+    meets(generator, "refused for news");
+    generator.signal("unseen");
     let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({}));
-    let (messages, mut commands) = if author.percent(50) { words(author) } else { (Vec::new(), Vec::new()) };
+    let (messages, mut commands) =
+        if generator.percent(50) { words(generator) } else { (Vec::new(), Vec::new()) };
     commands.push(last);
-    let request = author.completion(commands, json!({ "messages": messages }));
-    author.call("RespondWorkflowTaskCompleted", request);
-    forgotten(author);
-    lost(author, End::Failed);
-    author.is_closing = true;
+    let request = generator.completion(commands, json!({ "messages": messages }));
+    generator.call("RespondWorkflowTaskCompleted", request);
+    forgotten(generator);
+    lost(generator, End::Failed);
+    generator.is_closing = true;
 }
 
 /// What a worker says of the updates that it has: messages, and commands.
-fn words(author: &mut Author) -> (Vec<Value>, Vec<Value>) {
+fn words(generator: &mut Generator) -> (Vec<Value>, Vec<Value>) {
     let (mut messages, mut commands) = (Vec::new(), Vec::new());
-    for update in author.under_way.clone() {
+    for update in generator.under_way.clone() {
         let asked = asked_plainly(&update.id);
-        let said = match (update.at, author.dice.below(5)) {
+        let said = match (update.at, generator.dice.below(5)) {
             (At::Given, 0) => vec![acceptance(&update.id, &asked)],
             (At::Given, 1) => {
                 messages.push(rejection(&update.id, &asked).0);
                 continue;
             }
-            (At::Given, 2 | 3) => vec![acceptance(&update.id, &asked), response(author, &update.id)],
-            (At::Accepted, 0..3) => vec![response(author, &update.id)],
+            (At::Given, 2 | 3) => vec![acceptance(&update.id, &asked), response(generator, &update.id)],
+            (At::Accepted, 0..3) => vec![response(generator, &update.id)],
             _nothing => continue,
         };
         for (message, command) in said {
@@ -258,9 +274,9 @@ fn words(author: &mut Author) -> (Vec<Value>, Vec<Value>) {
 }
 
 /// What has become of the updates of which a worker has said this; of those that it was given and said nothing of.
-fn learn(author: &mut Author, messages: &[Value], ignored: At) {
+fn learn(generator: &mut Generator, messages: &[Value], ignored: At) {
     let says = |id: &str, what: &str| messages.iter().any(|message| message["id"] == format!("{id}-{what}"));
-    for update in &mut author.under_way {
+    for update in &mut generator.under_way {
         update.at = match update.at {
             At::Given | At::Accepted if says(&update.id, "Response") => At::Completed,
             At::Given if says(&update.id, "Acceptance") => At::Accepted,
@@ -271,113 +287,113 @@ fn learn(author: &mut Author, messages: &[Value], ignored: At) {
     }
 }
 
-fn answer(author: &mut Author) {
-    let (messages, commands) = words(author);
-    author.complete_with(commands, json!({ "messages": messages }));
-    learn(author, &messages, At::Gone);
-    author.is_closing = false;
-    if author.task == Task::None && author.under_way.iter().any(|update| update.at == At::Waiting) {
-        author.task = Task::Scheduled;
+fn answer(generator: &mut Generator) {
+    let (messages, commands) = words(generator);
+    generator.complete_with(commands, json!({ "messages": messages }));
+    learn(generator, &messages, At::Gone);
+    generator.is_closing = false;
+    if generator.task == Task::None && generator.under_way.iter().any(|update| update.at == At::Waiting) {
+        generator.task = Task::Scheduled;
     }
 }
 
 /// The worker needs more time. Where the next task comes with the answer it has its updates already.
-fn heartbeat(author: &mut Author) {
-    meets(author, "heartbeat");
-    let is_returned = author.percent(60);
+fn heartbeat(generator: &mut Generator) {
+    meets(generator, "heartbeat");
+    let is_returned = generator.percent(60);
     let more = json!({"force_create_new_workflow_task": true, "return_new_workflow_task": is_returned});
-    author.complete_with(Vec::new(), more);
-    author.is_closing = false;
-    author.task = if is_returned { Task::Held } else { Task::Scheduled };
+    generator.complete_with(Vec::new(), more);
+    generator.is_closing = false;
+    generator.task = if is_returned { Task::Held } else { Task::Scheduled };
     match is_returned {
-        true => change(author, At::Waiting, At::Given),
-        false => change(author, At::Given, At::Waiting),
+        true => change(generator, At::Waiting, At::Given),
+        false => change(generator, At::Given, At::Waiting),
     }
 }
 
 /// The run ends with what its worker says of updates, or over them, or goes on in a new one.
-fn close(author: &mut Author) {
-    meets(author, "last");
-    let (messages, mut commands) = words(author);
+fn close(generator: &mut Generator) {
+    meets(generator, "last");
+    let (messages, mut commands) = words(generator);
     // What nobody has accepted may be long on its way to the next run, there.
-    let goes_over = author.under_way.iter().any(|update| matches!(update.at, At::Waiting | At::Given));
-    let kind = if goes_over { 2 + author.dice.below(3) } else { author.dice.below(5) };
+    let goes_over = generator.under_way.iter().any(|update| matches!(update.at, At::Waiting | At::Given));
+    let kind = if goes_over { 2 + generator.dice.below(3) } else { generator.dice.below(5) };
     commands.push(match kind {
         0 => command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", true)})),
         1 => command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"input": payloads(&["next"])})),
         _ => command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])})),
     });
-    author.complete_with(commands, json!({ "messages": messages }));
-    learn(author, &messages, At::Gone);
-    author.ended(kind != 0);
-    author.is_closing = false;
+    generator.complete_with(commands, json!({ "messages": messages }));
+    learn(generator, &messages, At::Gone);
+    generator.ended(kind != 0);
+    generator.is_closing = false;
     if kind == 1 {
-        let request_id = author.started_by.clone();
-        author.under_way.clear();
-        author.begun(&request_id);
+        let request_id = generator.started_by.clone();
+        generator.under_way.clear();
+        generator.begun(&request_id);
     }
-    change(author, At::Waiting, At::Gone);
+    change(generator, At::Waiting, At::Gone);
 }
 
-fn terminate(author: &mut Author) {
-    meets(author, "terminated");
-    clients::terminate_now(author);
-    author.is_closing = false;
-    change(author, At::Given, At::Gone);
-    change(author, At::Waiting, At::Gone);
+fn terminate(generator: &mut Generator) {
+    meets(generator, "terminated");
+    clients::terminate_now(generator);
+    generator.is_closing = false;
+    change(generator, At::Given, At::Gone);
+    change(generator, At::Waiting, At::Gone);
 }
 
 /// The id of one of them, other than those that would begin anew.
-fn one(author: &mut Author) -> Option<UnderWay> {
-    let is_open = author.is_open;
+fn one(generator: &mut Generator) -> Option<UnderWay> {
+    let is_open = generator.is_open;
     let known: Vec<_> =
-        author.under_way.iter().filter(|update| !is_open || update.at != At::Gone).cloned().collect();
-    (!known.is_empty()).then(|| author.one_of(&known))
+        generator.under_way.iter().filter(|update| !is_open || update.at != At::Gone).cloned().collect();
+    (!known.is_empty()).then(|| generator.one_of(&known))
 }
 
 /// The same id comes once more, alone.
-fn again(author: &mut Author) {
-    let Some(update) = one(author) else { return poll(author) };
-    let request = request(&asked_plainly(&update.id), author.one_of(STAGES));
-    author.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
+fn again(generator: &mut Generator) {
+    let Some(update) = one(generator) else { return poll(generator) };
+    let request = request(&asked_plainly(&update.id), generator.one_of(STAGES));
+    generator.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
 }
 
 /// The same id comes once more, with a start, to a run that is over: an update that it has completed is found again, any other one
 /// begins anew.
-fn start_again(author: &mut Author) {
-    let Some(update) = one(author) else { return };
-    let request_id = author.fresh("r");
-    let (reuse, is_allowed) = author.one_of(&[
+fn start_again(generator: &mut Generator) {
+    let Some(update) = one(generator) else { return };
+    let request_id = generator.fresh("r");
+    let (reuse, is_allowed) = generator.one_of(&[
         ("WORKFLOW_ID_REUSE_POLICY_UNSPECIFIED", true),
         ("WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE", true),
-        ("WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY", !author.is_closed_well),
+        ("WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY", !generator.is_closed_well),
         ("WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE", false),
     ]);
     let conflict =
-        author.one_of(&["WORKFLOW_ID_CONFLICT_POLICY_FAIL", "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"]);
+        generator.one_of(&["WORKFLOW_ID_CONFLICT_POLICY_FAIL", "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"]);
     let policies = json!({"workflow_id_conflict_policy": conflict, "workflow_id_reuse_policy": reuse});
-    begin_operations(author, &update.id, &request_id, policies);
+    begin_operations(generator, &update.id, &request_id, policies);
     if update.at != At::Completed && is_allowed {
-        author.begun(&request_id);
-        author.under_way = vec![UnderWay { at: At::Waiting, ..update }];
+        generator.begun(&request_id);
+        generator.under_way = vec![UnderWay { at: At::Waiting, ..update }];
     }
 }
 
-fn poll(author: &mut Author) {
-    if let Some(update) = one(author) {
-        poll_within(author, &update.id, WAITS_S);
+fn poll(generator: &mut Generator) {
+    if let Some(update) = one(generator) {
+        poll_within(generator, &update.id, WAITS_S);
     }
 }
 
 /// The run ends, and whoever waits is told what has become of the update; then everybody asks once more.
-pub fn finish(author: &mut Author) {
-    if author.is_open {
-        terminate(author);
+pub fn finish(generator: &mut Generator) {
+    if generator.is_open {
+        terminate(generator);
     }
-    for update in author.under_way.clone() {
-        poll_within(author, &update.id, WAITS_S);
+    for update in generator.under_way.clone() {
+        poll_within(generator, &update.id, WAITS_S);
         let request = request(&asked_plainly(&update.id), STAGES[0]);
-        author.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
+        generator.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
     }
 }
 
@@ -386,15 +402,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{At, MOVES, OPENINGS};
-    use crate::author::{Author, UNDER_WAY};
+    use crate::generator::{Generator, UNDER_WAY};
 
     #[test]
     fn every_end_of_a_task_meets_every_stage_of_an_update() {
         let mut met = BTreeSet::new();
         for seed in UNDER_WAY..UNDER_WAY + 1_500 {
-            let mut author = Author::new(seed);
-            author.move_on(OPENINGS, MOVES);
-            met.extend(author.met);
+            let mut generator = Generator::new(seed);
+            generator.move_on(OPENINGS, MOVES);
+            met.extend(generator.met);
         }
         let ends = [
             "failed by its worker",

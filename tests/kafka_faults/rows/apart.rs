@@ -7,12 +7,12 @@ use everlog_tests::patience;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataPartition;
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
 use crate::load::Load;
 use crate::net::Net;
 use crate::reader;
 use crate::rows::several::{until_shared, until_taken};
-use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
-use crate::site::Site;
 
 const BROKERS: usize = 3;
 /// Each kind of cut so often in the full form: 30 cuts of two nodes, and as many of three, of 2 minutes about.
@@ -25,20 +25,20 @@ const REACHES: &str = "all nodes reachable";
 
 /// F9: a broker from the others but not from the nodes; a node from the brokers but not from the other nodes; nodes
 /// from each other.
-pub async fn cut<const NODES: usize>(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn cut<const NODES: usize>(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let mut net = Net::lay(BROKERS + NODES)?;
     let brokers = (0..BROKERS).map(|number| net.home(number)).collect();
-    let site = Site::apart(brokers).await?;
+    let cluster = FaultCluster::apart(brokers).await?;
     let homes: Vec<_> = (0..NODES).map(|number| net.home(BROKERS + number)).collect();
-    let mut scene = Scene::of_quorum(&site, &format!("f9x{NODES}"), size, &homes).await?;
-    let (mut load, _) = scene.load_with_records()?;
+    let mut environment = Environment::of_quorum(&cluster, &format!("f9x{NODES}"), size, &homes).await?;
+    let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut seen = [0; 3];
     for round in 0..if size.is_full { TIMES } else { 1 } as usize {
         let (broker, node) = (round % BROKERS, round % NODES);
-        seen[0] += u64::from(broker_cut(&mut scene, &mut load, &mut net, broker).await?);
-        seen[1] += u64::from(node_cut::<NODES>(&mut scene, &mut load, &mut net, node).await?);
-        seen[2] += u64::from(nodes_cut::<NODES>(&mut scene, &mut load, &mut net, node).await?);
+        seen[0] += u64::from(broker_cut(&mut environment, &mut load, &mut net, broker).await?);
+        seen[1] += u64::from(node_cut::<NODES>(&mut environment, &mut load, &mut net, node).await?);
+        seen[2] += u64::from(nodes_cut::<NODES>(&mut environment, &mut load, &mut net, node).await?);
         outcome.injected += 3;
     }
     outcome.seen = seen.iter().sum();
@@ -47,30 +47,30 @@ pub async fn cut<const NODES: usize>(_site: Site, size: Size) -> anyhow::Result<
         "{broker} times a broker was missed by the others, {node} times a node by the brokers, {nodes} times nodes had \
          lost each other"
     );
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// Begins a cut of one place from others, once each node has a part: one that has none would leave nothing to take over.
 async fn begin(
-    scene: &Scene,
+    environment: &Environment,
     load: &mut Load,
     net: &mut Net,
     place: usize,
     others: impl Iterator<Item = usize>,
 ) -> anyhow::Result<()> {
-    load.further(scene.size.open as u64 / 2).await?;
-    until_shared(scene).await?;
-    scene.troubles.begin();
+    load.further(environment.size.open as u64 / 2).await?;
+    until_shared(environment).await?;
+    environment.troubles.begin();
     others.filter(|other| *other != place).try_for_each(|other| net.cut(place, other))
 }
 
 /// A cut ends, and all goes on.
-async fn heal(scene: &mut Scene, load: &mut Load, net: &mut Net) -> anyhow::Result<()> {
+async fn heal(environment: &mut Environment, load: &mut Load, net: &mut Net) -> anyhow::Result<()> {
     net.heal()?;
-    scene.troubles.end();
-    load.further(scene.size.open as u64 / 2).await.context("when it is healed")?;
-    for number in 0..scene.nodes().count() {
-        let node = scene.node_at(number);
+    environment.troubles.end();
+    load.further(environment.size.open as u64 / 2).await.context("when it is healed")?;
+    for number in 0..environment.nodes().count() {
+        let node = environment.node_at(number);
         ensure!(node.is_alive()?, "a node has ended: {}", node.last_words());
     }
     Ok(())
@@ -79,17 +79,17 @@ async fn heal(scene: &mut Scene, load: &mut Load, net: &mut Net) -> anyhow::Resu
 /// A broker loses the others, which do without it; all clients reach it still. What it led may rest as long: a client
 /// that asks it who leads is told that it does.
 async fn broker_cut(
-    scene: &mut Scene,
+    environment: &mut Environment,
     load: &mut Load,
     net: &mut Net,
     broker: usize,
 ) -> anyhow::Result<bool> {
-    let journal = scene.topic("journal");
-    let address = |number: usize| scene.bootstrap.split(',').nth(number % BROKERS).map(str::to_owned);
+    let journal = environment.topic("journal");
+    let address = |number: usize| environment.bootstrap.split(',').nth(number % BROKERS).map(str::to_owned);
     let (Some(itself), Some(other)) = (address(broker), address(broker + 1)) else {
         bail!("there are three")
     };
-    begin(scene, load, net, broker, 0..BROKERS).await?;
+    begin(environment, load, net, broker, 0..BROKERS).await?;
     let id = i32::try_from(broker + 1)?;
     let (asked, topic) = (other.clone(), journal.clone());
     let is_missed = move || leaders(&asked, &topic).is_some_and(|leaders| !leaders.contains(&id));
@@ -98,7 +98,7 @@ async fn broker_cut(
     // Its connections rest for a while yet, and until then it says that it leads.
     let agree = move || leaders(&itself, &journal).is_some_and(|leaders| is_led(&other, &journal, &leaders));
     ensure!(until_so(agree).await?, "broker {id} is not back");
-    heal(scene, load, net).await?;
+    heal(environment, load, net).await?;
     Ok(missed)
 }
 
@@ -128,42 +128,42 @@ async fn until_so(is_so: impl Fn() -> bool + Clone + Send + 'static) -> anyhow::
 
 /// A node loses all brokers; the others take its partitions over, and it has some again when it is healed.
 async fn node_cut<const NODES: usize>(
-    scene: &mut Scene,
+    environment: &mut Environment,
     load: &mut Load,
     net: &mut Net,
     node: usize,
 ) -> anyhow::Result<bool> {
-    begin(scene, load, net, BROKERS + node, 0..BROKERS).await?;
+    begin(environment, load, net, BROKERS + node, 0..BROKERS).await?;
     // Groups that moved before the cut, and to the node itself, say nothing.
-    let before = taken_by_others(scene, node);
-    let others_take = async || taken_by_others(scene, node) > before;
+    let before = taken_by_others(environment, node);
+    let others_take = async || taken_by_others(environment, node) > before;
     patience::until("others take over what a node had that is cut off", others_take).await?;
-    load.further(scene.size.open as u64 / 2).await.context("while it is cut")?;
-    let takes = scene.node_at(node).times_said(TOOK_A_GROUP);
-    heal(scene, load, net).await?;
-    scene.node_at(node).until_said(TOOK_A_GROUP, takes + 1).await?;
+    load.further(environment.size.open as u64 / 2).await.context("while it is cut")?;
+    let takes = environment.node_at(node).times_said(TOOK_A_GROUP);
+    heal(environment, load, net).await?;
+    environment.node_at(node).until_said(TOOK_A_GROUP, takes + 1).await?;
     Ok(true)
 }
 
-fn taken_by_others(scene: &mut Scene, node: usize) -> u64 {
-    scene.times_said(TOOK_A_GROUP) - scene.node_at(node).times_said(TOOK_A_GROUP)
+fn taken_by_others(environment: &mut Environment, node: usize) -> u64 {
+    environment.times_said(TOOK_A_GROUP) - environment.node_at(node).times_said(TOOK_A_GROUP)
 }
 
 /// A node loses the other nodes, and all have their brokers: one is left out, and everything goes on without it.
 async fn nodes_cut<const NODES: usize>(
-    scene: &mut Scene,
+    environment: &mut Environment,
     load: &mut Load,
     net: &mut Net,
     node: usize,
 ) -> anyhow::Result<bool> {
-    let times = |scene: &mut Scene, what| scene.node_at(node).times_said(what);
-    let (missed, reached) = (times(scene, MISSES), times(scene, REACHES));
-    begin(scene, load, net, BROKERS + node, BROKERS..BROKERS + NODES).await?;
-    scene.node_at(node).until_said(MISSES, missed + 1).await?;
-    load.further(scene.size.open as u64 / 2).await.context("while nodes are apart")?;
-    let taken = scene.times_said(TOOK_A_GROUP);
-    heal(scene, load, net).await?;
-    scene.node_at(node).until_said(REACHES, reached + 1).await?;
-    until_taken(scene, taken).await?;
+    let times = |environment: &mut Environment, what| environment.node_at(node).times_said(what);
+    let (missed, reached) = (times(environment, MISSES), times(environment, REACHES));
+    begin(environment, load, net, BROKERS + node, BROKERS..BROKERS + NODES).await?;
+    environment.node_at(node).until_said(MISSES, missed + 1).await?;
+    load.further(environment.size.open as u64 / 2).await.context("while nodes are apart")?;
+    let taken = environment.times_said(TOOK_A_GROUP);
+    heal(environment, load, net).await?;
+    environment.node_at(node).until_said(REACHES, reached + 1).await?;
+    until_taken(environment, taken).await?;
     Ok(true)
 }

@@ -7,8 +7,8 @@ use everlog_tests::patience;
 use tokio::task::JoinSet;
 
 use crate::client::Place;
+use crate::environment::Environment;
 use crate::register;
-use crate::scene::Scene;
 
 /// Registers, so that some are of partitions that the sleeper had.
 const REGISTERS: usize = 8;
@@ -23,21 +23,21 @@ pub struct Asleep {
 
 impl Asleep {
     /// Sets all of them to 1.
-    pub async fn begin(scene: &Scene, round: u64) -> anyhow::Result<Self> {
+    pub async fn begin(environment: &Environment, round: u64) -> anyhow::Result<Self> {
         let ids: Vec<_> =
             (0..REGISTERS).map(|number| format!("{}-asleep-{round}-{number}", register::PREFIX)).collect();
         for id in &ids {
-            scene.client.start(id).await?;
-            register::set(&scene.client, id, 1).await?;
+            environment.client.start(id).await?;
+            register::set(&environment.client, id, 1).await?;
         }
         Ok(Self { ids, answers: JoinSet::new() })
     }
 
     /// Sets them to 2 at those that are awake, and asks the sleeper, who has it all before him when he wakes.
-    pub async fn ask(&mut self, scene: &Scene, sleeper: &Place) -> anyhow::Result<()> {
+    pub async fn ask(&mut self, environment: &Environment, sleeper: &Place) -> anyhow::Result<()> {
         for id in &self.ids {
-            register::set(&scene.client, id, 2).await?;
-            let (client, place, id) = (scene.client.clone(), sleeper.clone(), id.clone());
+            register::set(&environment.client, id, 2).await?;
+            let (client, place, id) = (environment.client.clone(), sleeper.clone(), id.clone());
             self.answers.spawn(async move { register::read_at(&client, &place, &id, 2).await });
         }
         patience::pass(LIE).await;
@@ -49,10 +49,10 @@ impl Asleep {
     }
 
     /// How many were answered. Whether that was right, the checker says.
-    pub async fn end(self, scene: &Scene) -> anyhow::Result<usize> {
+    pub async fn end(self, environment: &Environment) -> anyhow::Result<usize> {
         let answered = self.answers.join_all().await.into_iter().flatten().count();
         for id in &self.ids {
-            scene.client.terminate(id).await?;
+            environment.client.terminate(id).await?;
         }
         Ok(answered)
     }

@@ -6,10 +6,10 @@ use anyhow::{Context, ensure};
 use everlog_tests::patience;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, OPEN_OF_THREE, Outcome, REPLICATED, Size};
 use crate::reader;
 use crate::rows::state::SmallDisk;
-use crate::scene::{OPEN_OF_THREE, Outcome, REPLICATED, Scene, Size};
-use crate::site::Site;
 
 /// Each look is a new client.
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -20,72 +20,72 @@ pub const TRANSACTIONS: &str = "__transaction_state";
 pub const GROUPS: &str = "__consumer_offsets";
 
 /// F7: SIGTERM and SIGKILL in turn.
-pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f7", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn ended(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f7", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for round in 0..size.times.min(4) {
         load.further(size.open as u64 / 2).await?;
         if round % 2 == 0 {
-            site.kill(1).await?;
+            cluster.kill(1).await?;
         } else {
-            site.end(1).await?;
+            cluster.end(1).await?;
         }
         outcome.injected += 1;
-        outcome.seen += u64::from(!site.is_alive(1)?);
-        site.restart(1).await?;
+        outcome.seen += u64::from(!cluster.is_alive(1)?);
+        cluster.restart(1).await?;
         load.further(size.open as u64 / 2).await?;
     }
-    outcome.how = format!("partitions rested {} times", scene.node.times_said("partition backs off"));
-    Ok(scene.finish(load, outcome).await?.0)
+    outcome.how = format!("partitions rested {} times", environment.node.times_said("partition backs off"));
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// F8: each of three brokers in turn, well and killed.
-pub async fn each_of_three(_site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let site = Site::of_three().await?;
+pub async fn each_of_three(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let cluster = FaultCluster::of_three().await?;
     let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
-    let scene = Scene::open(&site, "f8", size, REPLICATED).await?;
-    let mut load = scene.load();
+    let environment = Environment::open(&cluster, "f8", size, REPLICATED).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for round in 0..if size.is_full { 2 } else { 1 } {
         for broker in 1..=3 {
             load.further(size.open as u64 / 2).await?;
             if (round + broker) % 2 == 0 {
-                site.kill(broker).await?;
+                cluster.kill(broker).await?;
             } else {
-                site.end(broker).await?;
+                cluster.end(broker).await?;
             }
             outcome.injected += 1;
             // Two of three go on.
             load.further(size.open as u64 / 2).await?;
-            outcome.seen += u64::from(!site.is_alive(broker)?);
-            site.restart(broker).await?;
+            outcome.seen += u64::from(!cluster.is_alive(broker)?);
+            cluster.restart(broker).await?;
         }
     }
     outcome.how = format!("{} went on with two of three", outcome.seen);
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// F10: the coordinator of the outputs' transactions goes, again and again.
-pub async fn coordinator(_site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let site = Site::of_three().await?;
+pub async fn coordinator(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let cluster = FaultCluster::of_three().await?;
     let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
-    let scene = Scene::open(&site, "f10", size, REPLICATED).await?;
-    let mut load = scene.load();
+    let environment = Environment::open(&cluster, "f10", size, REPLICATED).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
-    let id = format!("{}group-0", scene.prefix);
+    let id = format!("{}group-0", environment.prefix);
     for _ in 0..size.times {
         load.further(size.open as u64 / 2).await?;
-        let before = coordinator_of(&scene.bootstrap, TRANSACTIONS, &id)?;
-        site.kill(before).await?;
+        let before = coordinator_of(&environment.bootstrap, TRANSACTIONS, &id)?;
+        cluster.kill(before).await?;
         outcome.injected += 1;
         load.further(size.open as u64).await?;
-        until_moved(&scene.bootstrap, TRANSACTIONS, &id, before).await?;
+        until_moved(&environment.bootstrap, TRANSACTIONS, &id, before).await?;
         outcome.seen += 1;
-        site.restart(before).await?;
+        cluster.restart(before).await?;
     }
     outcome.how = format!("{} coordinators took over", outcome.seen);
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// The broker that leads the partition in which an id is kept: by Java's hash of the id.
@@ -116,22 +116,22 @@ pub async fn until_moved(bootstrap: &str, log: &'static str, id: &str, before: u
 }
 
 /// F22: no space is left where the broker keeps its log: it ends, and serves again when there is some.
-pub async fn full(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn full(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let disk = SmallDisk::new(400)?;
-    let site = Site::start_in(size.seed, &[], Some(disk.dir.path())).await?;
-    let scene = Scene::open(&site, "f22", size, &[]).await?;
-    let mut load = scene.load();
+    let cluster = FaultCluster::start_in(size.seed, &[], Some(disk.dir.path())).await?;
+    let environment = Environment::open(&cluster, "f22", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for _ in 0..size.times.min(3) {
         load.further(size.open as u64).await?;
         disk.fill()?;
         outcome.injected += 1;
-        let ends = patience::until("the broker ends", async || site.is_alive(1).is_ok_and(|alive| !alive));
+        let ends = patience::until("the broker ends", async || cluster.is_alive(1).is_ok_and(|alive| !alive));
         outcome.seen += u64::from(ends.await.is_ok());
         disk.free()?;
-        site.restart(1).await?;
+        cluster.restart(1).await?;
     }
     ensure!(outcome.seen > 0, "the broker did not notice");
     outcome.how = format!("the broker ended {} times for want of space", outcome.seen);
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }

@@ -11,10 +11,10 @@ use prost::Message;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, Place, start};
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
 use crate::ledger::{Deed, Via};
 use crate::rows::several::{rejoin, rounds, until_taken};
-use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
-use crate::site::Site;
 
 /// Clients that start one workflow after the other at the node that dies, and what they have by then at least.
 const STARTERS: usize = 6;
@@ -29,9 +29,9 @@ struct Started {
 
 /// F6: SIGKILL of the gateway in the middle of starts; clients go to another node, and a start that is sent again has
 /// the run that it had.
-pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, &format!("f6x{NODES}"), size, NODES).await?;
-    let (mut load, _) = scene.load_with_records()?;
+pub async fn killed<const NODES: usize>(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::of_nodes(&cluster, &format!("f6x{NODES}"), size, NODES).await?;
+    let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut answered = 0;
     for round in 0..rounds(size) {
@@ -39,30 +39,30 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         let victim = round as usize % NODES;
         let (told, mut starters) = (Arc::<AtomicUsize>::default(), JoinSet::new());
         for starter in 0..STARTERS {
-            let (client, place) = (scene.client.clone(), scene.node_at(victim).place()?);
+            let (client, place) = (environment.client.clone(), environment.node_at(victim).place()?);
             starters.spawn(start_all(client, place, format!("gateway-{round}-{starter}"), Arc::clone(&told)));
         }
         let has_started = async || told.load(Ordering::Relaxed) >= STARTED;
         patience::until("a gateway takes some starts", has_started).await?;
-        let before = scene.times_said(TOOK_A_GROUP);
-        scene.kill(victim)?;
+        let before = environment.times_said(TOOK_A_GROUP);
+        environment.kill(victim)?;
         outcome.injected += 1;
         let starts: Vec<Started> = starters.join_all().await.into_iter().flatten().collect();
         let (broken_off, whole): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.run_id.is_none());
         outcome.seen += u64::from(!broken_off.is_empty() && whole.len() >= STARTED);
         answered += whole.len();
-        scene.turn_from(victim)?;
+        environment.turn_from(victim)?;
         for start in starts {
-            let wrong = again(&scene.client, start).await?;
+            let wrong = again(&environment.client, start).await?;
             outcome.violations.extend(wrong);
         }
-        until_taken(&scene, before).await?;
-        rejoin(scene.node_at(victim)).await?;
-        scene.turn_to_all()?;
+        until_taken(&environment, before).await?;
+        rejoin(environment.node_at(victim)).await?;
+        environment.turn_to_all()?;
     }
     outcome.how =
         format!("{answered} starts were answered by a node that died, and had their runs elsewhere");
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// Starts workflows at one node until it does not answer.

@@ -9,35 +9,35 @@ use everlog_tests::fate::Fate;
 use prost::Message;
 
 use crate::client::{fate_of, signal};
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size};
 use crate::ledger::Deed;
-use crate::scene::{Outcome, Scene, Size};
-use crate::site::Site;
 
 /// `limits.blob_bytes_max` as it is by default.
 const BLOB_BYTES_MAX: usize = 2 << 20;
 
 /// F28: inputs around the limit, and many that are just below it: none stops a producer.
-pub async fn oversized(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f28", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn oversized(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f28", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     load.further(size.open as u64 / 2).await?;
     let (mut taken, mut refused) = (0, 0);
     for time in 0..size.times {
         // Ends with a terminate, so that it takes whatever comes; more would pass what a history may have.
         let id = format!("large-{time}");
-        scene.client.start(&id).await?;
+        environment.client.start(&id).await?;
         for bytes in [BLOB_BYTES_MAX - 1, BLOB_BYTES_MAX, BLOB_BYTES_MAX + 1, 2 * BLOB_BYTES_MAX, 8 << 20] {
             let deed = Deed::Signal { name: "large".into(), in_order: false };
             let make = |identity| large(&id, bytes, identity);
             outcome.injected += 1;
-            match fate_of(&scene.client.once(&id, deed, make).await) {
+            match fate_of(&environment.client.once(&id, deed, make).await) {
                 Fate::Acked => taken += 1,
                 Fate::Refused => refused += 1,
                 Fate::Unknown => outcome.violations.push(format!("{bytes} bytes: nobody knows")),
             }
         }
-        scene.client.terminate(&id).await?;
+        environment.client.terminate(&id).await?;
     }
     load.further(size.open as u64 / 2).await?;
     outcome.seen = refused;
@@ -45,29 +45,29 @@ pub async fn oversized(site: Site, size: Size) -> anyhow::Result<Outcome> {
     if taken == 0 || refused == 0 {
         outcome.violations.push("one side of the limit was not met".into());
     }
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// F25: records that come again under the same command id: at once, later, after the end of their workflow, and after a
 /// node's death.
-pub async fn repeated(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "f25", size, &[]).await?;
-    let (mut load, commands) = scene.load_with_records()?;
+pub async fn repeated(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "f25", size, &[]).await?;
+    let (mut load, commands) = environment.load_with_records()?;
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
         load.further(size.open as u64).await?;
         outcome.injected += commands.again(20, &mut dice).await?;
-        scene.node.kill()?;
+        environment.node.kill()?;
         outcome.injected += commands.again(20, &mut dice).await?;
-        scene.node.start_again()?;
-        scene.node.ready().await?;
+        environment.node.start_again()?;
+        environment.node.ready().await?;
     }
     load.further(size.open as u64).await?;
     let injected = outcome.injected;
-    let (mut outcome, story) = scene.finish(load, outcome).await?;
-    let once: BTreeSet<&str> = story.replies.iter().map(|told| told.command_id.as_str()).collect();
-    outcome.seen = (story.replies.len() - once.len()) as u64;
+    let (mut outcome, observations) = environment.finish(load, outcome).await?;
+    let once: BTreeSet<&str> = observations.replies.iter().map(|told| told.command_id.as_str()).collect();
+    outcome.seen = (observations.replies.len() - once.len()) as u64;
     outcome.how = format!("{injected} records came again, {} of them were answered", outcome.seen);
     Ok(outcome)
 }

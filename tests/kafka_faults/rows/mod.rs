@@ -3,25 +3,25 @@
 mod apart;
 mod asleep;
 mod brokers;
+mod checker_mutations;
 mod gateways;
 mod inputs;
-mod kin_teeth;
+mod kin_mutations;
 mod moves;
 mod nodes;
 mod quorum;
 mod several;
 mod soak;
 pub mod state;
-mod teeth;
 mod topics;
 mod wire;
 
 use std::pin::Pin;
 
-use crate::scene::{Outcome, Size};
-use crate::site::Site;
+use crate::cluster::FaultCluster;
+use crate::environment::{Outcome, Size};
 
-type Run = fn(Site, Size) -> Pin<Box<dyn Future<Output = anyhow::Result<Outcome>>>>;
+type Run = fn(FaultCluster, Size) -> Pin<Box<dyn Future<Output = anyhow::Result<Outcome>>>>;
 
 /// A fault, by the number that the project's list gives it.
 pub struct Row {
@@ -63,7 +63,7 @@ macro_rules! rows {
         &[$(Row {
             name: $name,
             claim: $claim,
-            run: |site, size| Box::pin($run(site, size)),
+            run: |cluster, size| Box::pin($run(cluster, size)),
             seen: Seen::$seen,
             is_short: matches!(Form::$form, Form::Short),
             is_asked_for: matches!(Form::$form, Form::Named),
@@ -78,7 +78,7 @@ enum Form {
 }
 
 pub const ROWS: &[Row] = rows! {
-    "teeth" Short Each "the checker finds every planted damage" teeth::all;
+    "checker_mutations" Short Each "the checker finds every planted damage" checker_mutations::all;
     "F1" Short Each "a node that is killed at random loses and doubles nothing" nodes::killed;
     "F2" Short Each "a stopped node that wakes behind its successor changes nothing" nodes::overtaken;
     "F7" Short Each "a broker that ends, well or killed, costs time only" brokers::ended;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::cluster::FaultCluster;
 use crate::deliveries::Troubles;
+use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
 use crate::net::Home;
 use crate::program::Errands;
 use crate::rows::several::{rejoin, until_taken};
-use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
-use crate::site::Site;
 
 const NODES: usize = 2;
 const KILL_EVERY: Duration = Duration::from_secs(15);
@@ -23,27 +23,28 @@ const ERRANDS_LOW: usize = 4;
 const ERRANDS_HIGH: usize = 16;
 
 /// Two nodes on three brokers, at a low rate.
-pub async fn three(_site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let site = Site::of_three().await?;
+pub async fn three(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let cluster = FaultCluster::of_three().await?;
     let own = Size { errands: Errands { open: ERRANDS_LOW, ..size.errands }, ..size };
-    let scene = Scene::of_quorum(&site, "soak3", own, &vec![Home::here(); NODES]).await?;
-    let outcome = soak(scene, &site, 3).await;
+    let environment = Environment::of_quorum(&cluster, "soak3", own, &vec![Home::here(); NODES]).await?;
+    let outcome = soak(environment, &cluster, 3).await;
     // Brokers end with the last who knows of them.
-    drop(site);
+    drop(cluster);
     outcome
 }
 
 /// Two nodes on one broker, at a high rate.
-pub async fn one(site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn one(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let (open, workers) = if size.is_full { (OPEN_HIGH, 24) } else { (OPEN_HIGH / 4, 8) };
     let errands = Errands { open: ERRANDS_HIGH, ..size.errands };
-    let scene = Scene::of_nodes(&site, "soak1", Size { open, workers, errands, ..size }, NODES).await?;
-    soak(scene, &site, 1).await
+    let environment =
+        Environment::of_nodes(&cluster, "soak1", Size { open, workers, errands, ..size }, NODES).await?;
+    soak(environment, &cluster, 1).await
 }
 
 /// One broker after the other, well and killed, spread over the time.
 fn bounce(
-    site: Site,
+    cluster: FaultCluster,
     troubles: Troubles,
     span: Duration,
     brokers: u32,
@@ -58,33 +59,33 @@ fn bounce(
             let broker = 1 + time % brokers;
             troubles.begin();
             if time % 2 == 0 {
-                site.end(broker).await?;
+                cluster.end(broker).await?;
             } else {
-                site.kill(broker).await?;
+                cluster.kill(broker).await?;
             }
-            site.restart(broker).await?;
+            cluster.restart(broker).await?;
             troubles.end();
         }
         Ok(times)
     })
 }
 
-async fn soak(mut scene: Scene, site: &Site, brokers: u32) -> anyhow::Result<Outcome> {
-    let (kills, times) = if scene.size.is_full { FULL } else { SHORT };
+async fn soak(mut environment: Environment, cluster: &FaultCluster, brokers: u32) -> anyhow::Result<Outcome> {
+    let (kills, times) = if environment.size.is_full { FULL } else { SHORT };
     let span = KILL_EVERY * kills;
-    let bounces = bounce(site.clone(), scene.troubles.clone(), span, brokers, times * brokers);
-    let (load, _) = scene.load_with_records()?;
+    let bounces = bounce(cluster.clone(), environment.troubles.clone(), span, brokers, times * brokers);
+    let (load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut moments = tokio::time::interval(KILL_EVERY);
     moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for _ in 0..kills {
         moments.tick().await;
-        let (before, victim) = (scene.times_said(TOOK_A_GROUP), outcome.injected as usize % NODES);
-        scene.kill(victim)?;
+        let (before, victim) = (environment.times_said(TOOK_A_GROUP), outcome.injected as usize % NODES);
+        environment.kill(victim)?;
         outcome.injected += 1;
-        until_taken(&scene, before).await?;
+        until_taken(&environment, before).await?;
         outcome.seen += 1;
-        rejoin(scene.node_at(victim)).await?;
+        rejoin(environment.node_at(victim)).await?;
     }
     let bounced = bounces.await??;
     let ended = load.ended();
@@ -92,5 +93,5 @@ async fn soak(mut scene: Scene, site: &Site, brokers: u32) -> anyhow::Result<Out
         "{} kills, {bounced} bounces of brokers, {ended} workflows while it lasted",
         outcome.injected
     );
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }

@@ -12,11 +12,11 @@ use bytes::Bytes;
 use everlog_tests::dice::Dice;
 use everlog_tests::patience;
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size};
 use crate::load::Load;
 use crate::node::Node;
-use crate::scene::{Outcome, Scene, Size};
-use crate::site::Site;
-use crate::story::{Line, line};
+use crate::observations::{Line, line};
 
 /// How long the disk stays full once the node has noticed: it has more files than one.
 const FULL_FOR: Duration = Duration::from_secs(10);
@@ -25,43 +25,43 @@ const ASIDE: &str = "rows set aside";
 
 /// F17: the directory is removed while the node is down, in the end after all have come to rest: then describe and
 /// history of every workflow are what they were, byte for byte.
-pub async fn gone(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "f17", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn gone(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "f17", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
         load.further(size.open as u64).await?;
-        scene.node.kill()?;
-        fs::remove_dir_all(scene.node.rows())?;
+        environment.node.kill()?;
+        fs::remove_dir_all(environment.node.rows())?;
         outcome.injected += 1;
-        scene.node.start_again()?;
-        scene.node.ready().await?;
-        outcome.seen += u64::from(scene.node.rows().join("0").exists());
+        environment.node.start_again()?;
+        environment.node.ready().await?;
+        outcome.seen += u64::from(environment.node.rows().join("0").exists());
     }
     load.pause().await?;
-    let before = all(&scene).await?;
-    ensure!(scene.node.stop().await?.success(), "it ended badly: {}", scene.node.last_words());
-    fs::remove_dir_all(scene.node.rows())?;
-    scene.node.start_again()?;
-    scene.node.ready().await?;
-    let after = all(&scene).await?;
+    let before = all(&environment).await?;
+    ensure!(environment.node.stop().await?.success(), "it ended badly: {}", environment.node.last_words());
+    fs::remove_dir_all(environment.node.rows())?;
+    environment.node.start_again()?;
+    environment.node.ready().await?;
+    let after = all(&environment).await?;
     let differs = before.iter().filter(|(id, told)| after.get(*id) != Some(told)).count();
     if differs > 0 {
         outcome.violations.push(format!("describe or history of {differs} of {} differ", before.len()));
     }
     outcome.how = format!("rebuilt; describe and history of {} the same", before.len());
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// What the node says of every workflow: describe and history.
-async fn all(scene: &Scene) -> anyhow::Result<BTreeMap<String, (Bytes, Vec<Line>)>> {
+async fn all(environment: &Environment) -> anyhow::Result<BTreeMap<String, (Bytes, Vec<Line>)>> {
     let mut all = BTreeMap::new();
-    for call in scene.client.ledger.calls() {
+    for call in environment.client.ledger.calls() {
         if all.contains_key(&call.workflow_id) {
             continue;
         }
-        let history = scene.client.history(&call.workflow_id, "").await?;
-        let described = scene.client.describe(&call.workflow_id, "").await?;
+        let history = environment.client.history(&call.workflow_id, "").await?;
+        let described = environment.client.describe(&call.workflow_id, "").await?;
         ensure!(!history.is_empty(), "{} has no history", call.workflow_id);
         all.insert(call.workflow_id, (described, history.iter().map(line).collect()));
     }
@@ -78,31 +78,31 @@ const DAMAGES: [(&str, &str); 5] = [
 ];
 
 /// F18: a byte is flipped, a file cut short or removed, in one partition after the other.
-pub async fn damaged(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "f18", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn damaged(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "f18", size, &[]).await?;
+    let mut load = environment.load();
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     let mut hit = Vec::new();
     for round in 0..(2 * size.times).max(5) as usize {
         load.further(size.open as u64).await?;
         // An end in order leaves tables behind.
-        let status = scene.node.stop().await?;
-        ensure!(status.success(), "it ended with {status}: {}", scene.node.last_words());
+        let status = environment.node.stop().await?;
+        ensure!(status.success(), "it ended with {status}: {}", environment.node.last_words());
         let (what, name) = DAMAGES[round % DAMAGES.len()];
-        let before = scene.node.times_said(ASIDE);
-        if damage(&scene.node.rows().join((round % 4).to_string()), what, name, &mut dice)? {
+        let before = environment.node.times_said(ASIDE);
+        if damage(&environment.node.rows().join((round % 4).to_string()), what, name, &mut dice)? {
             outcome.injected += 1;
         }
-        scene.node.start_again()?;
-        scene.node.ready().await?;
+        environment.node.start_again()?;
+        environment.node.ready().await?;
         load.further(size.open as u64 / 2).await?;
-        let seen = scene.node.times_said(ASIDE) > before;
+        let seen = environment.node.times_said(ASIDE) > before;
         outcome.seen += u64::from(seen);
         hit.push(format!("{what}: {}", if seen { "set aside" } else { "not looked at" }));
     }
     outcome.how = hit.join(", ");
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// Damages the newest file whose name contains `name`; false where there is none.
@@ -131,55 +131,55 @@ fn damage(dir: &Path, what: &str, name: &str, dice: &mut Dice) -> anyhow::Result
 }
 
 /// F19: the rows are those of another log, further on than this one.
-pub async fn foreign(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut other = Scene::open(&site, "f19-other", size, &[]).await?;
+pub async fn foreign(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut other = Environment::open(&cluster, "f19-other", size, &[]).await?;
     let mut load = other.load();
     load.further(2 * size.open as u64).await?;
     load.pause().await?;
     ensure!(other.node.stop().await?.success(), "it ended badly: {}", other.node.last_words());
-    let mut scene = Scene::open(&site, "f19", size, &[]).await?;
-    let mut load = scene.load();
+    let mut environment = Environment::open(&cluster, "f19", size, &[]).await?;
+    let mut load = environment.load();
     load.further(size.open as u64).await?;
-    scene.node.kill()?;
-    fs::remove_dir_all(scene.node.rows())?;
-    copy(&other.node.rows(), &scene.node.rows())?;
-    scene.node.start_again()?;
-    scene.node.ready().await?;
+    environment.node.kill()?;
+    fs::remove_dir_all(environment.node.rows())?;
+    copy(&other.node.rows(), &environment.node.rows())?;
+    environment.node.start_again()?;
+    environment.node.ready().await?;
     load.further(size.open as u64).await?;
-    let seen = scene.node.times_said(ASIDE);
+    let seen = environment.node.times_said(ASIDE);
     let outcome = Outcome {
         injected: 4,
         seen,
         how: format!("{seen} of 4 partitions' rows set aside"),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// F20: the rows are a copy of a while ago.
-pub async fn old(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "f20", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn old(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "f20", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
-    let kept = scene.dir.path().join("kept");
+    let kept = environment.dir.path().join("kept");
     for _ in 0..size.times {
         load.further(size.open as u64 / 2).await?;
-        scene.node.kill()?;
+        environment.node.kill()?;
         let _ = fs::remove_dir_all(&kept);
-        copy(&scene.node.rows(), &kept)?;
-        scene.node.start_again()?;
-        scene.node.ready().await?;
+        copy(&environment.node.rows(), &kept)?;
+        environment.node.start_again()?;
+        environment.node.ready().await?;
         load.further(2 * size.open as u64).await?;
-        scene.node.kill()?;
-        fs::remove_dir_all(scene.node.rows())?;
-        copy(&kept, &scene.node.rows())?;
+        environment.node.kill()?;
+        fs::remove_dir_all(environment.node.rows())?;
+        copy(&kept, &environment.node.rows())?;
         outcome.injected += 1;
-        scene.node.start_again()?;
-        scene.node.ready().await?;
+        environment.node.start_again()?;
+        environment.node.ready().await?;
         outcome.seen += 1;
     }
-    outcome.how = format!("rolled forward; {} set aside", scene.node.times_said(ASIDE));
-    Ok(scene.finish(load, outcome).await?.0)
+    outcome.how = format!("rolled forward; {} set aside", environment.node.times_said(ASIDE));
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -227,26 +227,26 @@ impl Drop for SmallDisk {
 }
 
 /// F21: no space is left where the node keeps its rows; then there is again.
-pub async fn full(site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn full(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let disk = SmallDisk::new(96)?;
-    let mut scene = Scene::open_in(&site, "f21", size, &[], Some(disk.dir.path())).await?;
-    let mut load = scene.load();
+    let mut environment = Environment::open_in(&cluster, "f21", size, &[], Some(disk.dir.path())).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     let mut how = Vec::new();
     for _ in 0..size.times {
         load.further(size.open as u64).await?;
-        let before = complaints(&scene.node);
+        let before = complaints(&environment.node);
         disk.fill()?;
         outcome.injected += 1;
-        let node = &mut scene.node;
+        let node = &mut environment.node;
         let notices = async || complaints(node) > before || node.is_alive().is_ok_and(|alive| !alive);
         outcome.seen += u64::from(patience::until("the node notices", notices).await.is_ok());
         patience::pass(FULL_FOR).await;
         disk.free()?;
-        how.push(go_on(&mut scene.node, &load).await?);
+        how.push(go_on(&mut environment.node, &load).await?);
     }
     outcome.how = how.join(", ");
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 fn complaints(node: &Node) -> usize {

@@ -5,10 +5,10 @@ use everlog_tests::{kafka, patience};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size, tool};
 use crate::node::Node;
 use crate::reader;
-use crate::scene::{Outcome, Scene, Size, tool};
-use crate::site::Site;
 
 fn admin(bootstrap: &str) -> anyhow::Result<AdminClient<DefaultClientContext>> {
     Ok(reader::client(bootstrap).create()?)
@@ -63,7 +63,7 @@ enum Harm {
 }
 
 /// F34: under a stopped node; it must not start, and say why and what to do.
-pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn harmed(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut how = Vec::new();
     let mut harms = vec![
@@ -86,29 +86,33 @@ pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
     }
     let quiet = Size { open: 4, workers: 2, ..size };
     for (number, (name, harm)) in harms.into_iter().enumerate() {
-        let mut scene = Scene::open(&site, &format!("f34-{number}"), quiet, &[]).await?;
-        let mut load = scene.load();
+        let mut environment = Environment::open(&cluster, &format!("f34-{number}"), quiet, &[]).await?;
+        let mut load = environment.load();
         load.further(quiet.open as u64).await?;
         load.pause().await?;
-        ensure!(scene.node.stop().await?.success(), "it ended badly: {}", scene.node.last_words());
-        let topic = scene.topic(name);
+        ensure!(
+            environment.node.stop().await?.success(),
+            "it ended badly: {}",
+            environment.node.last_words()
+        );
+        let topic = environment.topic(name);
         match harm {
-            Harm::Widen => widen(&scene.bootstrap, &topic).await?,
-            Harm::Delete => delete(&scene.bootstrap, &topic).await?,
+            Harm::Widen => widen(&environment.bootstrap, &topic).await?,
+            Harm::Delete => delete(&environment.bootstrap, &topic).await?,
             Harm::Remake => {
-                delete(&scene.bootstrap, &topic).await?;
+                delete(&environment.bootstrap, &topic).await?;
                 if name == "control" {
                     // `everlog topics create` makes none where there is a journal.
-                    make(&scene.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
+                    make(&environment.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
                 } else {
-                    let (_, said) = tool(&["topics", "create"], &scene.variables)?;
-                    until(&scene.bootstrap, &topic, true).await.context(said)?;
+                    let (_, said) = tool(&["topics", "create"], &environment.variables)?;
+                    until(&environment.bootstrap, &topic, true).await.context(said)?;
                 }
             }
         }
         outcome.injected += 1;
-        let verdict = refused(&mut scene.node, &topic).await?;
-        outcome.acked += scene.client.ledger.acked();
+        let verdict = refused(&mut environment.node, &topic).await?;
+        outcome.acked += environment.client.ledger.acked();
         match verdict {
             Ok(()) => outcome.seen += 1,
             Err(what) => outcome.violations.push(format!("{harm:?} of {name}: {what}")),
@@ -159,30 +163,30 @@ fn alter(bootstrap: &str, topic: &str, settings: &str) -> anyhow::Result<()> {
 }
 
 /// F35: segments are small and compacted at once, and everything is restored from what is left.
-pub async fn compacted(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn compacted(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let eager = ["log.cleaner.backoff.ms=200", "log.roll.jitter.ms=0"];
-    let site = Site::start(size.seed, &eager).await?;
-    let mut scene = Scene::open(&site, "f35", size, &[]).await?;
-    scene.is_compacted = true;
+    let cluster = FaultCluster::start(size.seed, &eager).await?;
+    let mut environment = Environment::open(&cluster, "f35", size, &[]).await?;
+    environment.is_compacted = true;
     let settings =
         "segment.ms=1000,min.cleanable.dirty.ratio=0.001,min.compaction.lag.ms=0,max.compaction.lag.ms=1000";
-    let mut load = scene.load();
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for name in ["changelog", "history", "timers"] {
-        alter(&scene.bootstrap, &scene.topic(name), settings)?;
+        alter(&environment.bootstrap, &environment.topic(name), settings)?;
     }
     for _ in 0..size.times {
         load.further(2 * size.open as u64).await?;
-        scene.node.kill()?;
-        std::fs::remove_dir_all(scene.node.rows())?;
+        environment.node.kill()?;
+        std::fs::remove_dir_all(environment.node.rows())?;
         outcome.injected += 1;
-        scene.node.start_again()?;
-        scene.node.ready().await?;
+        environment.node.start_again()?;
+        environment.node.ready().await?;
     }
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     let (count, end) = loop {
         looks.tick().await;
-        let (bootstrap, topic) = (scene.bootstrap.clone(), scene.topic("changelog"));
+        let (bootstrap, topic) = (environment.bootstrap.clone(), environment.topic("changelog"));
         let read =
             move || anyhow::Ok((reader::read(&bootstrap, &topic)?.len(), reader::ends(&bootstrap, &topic)?));
         let (count, ends) = tokio::task::spawn_blocking(read).await??;
@@ -194,28 +198,30 @@ pub async fn compacted(_site: Site, size: Size) -> anyhow::Result<Outcome> {
         }
     };
     outcome.how = format!("{count} rows are left of {end} offsets");
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// The node is down for longer than events and replies are kept.
-pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let site =
-        Site::start(size.seed, &["log.retention.check.interval.ms=500", "log.segment.delete.delay.ms=100"])
-            .await?;
-    let mut scene = Scene::open(&site, "late", size, &[]).await?;
-    scene.is_trimmed = true;
-    let mut load = scene.load();
+pub async fn outlived(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let cluster = FaultCluster::start(
+        size.seed,
+        &["log.retention.check.interval.ms=500", "log.segment.delete.delay.ms=100"],
+    )
+    .await?;
+    let mut environment = Environment::open(&cluster, "late", size, &[]).await?;
+    environment.is_trimmed = true;
+    let mut load = environment.load();
     load.further(2 * size.open as u64).await?;
-    let events = scene.topic("events");
+    let events = environment.topic("events");
     let end = |ends: Vec<(i64, i64)>| ends.iter().map(|(start, _)| start).sum::<i64>();
-    scene.node.kill()?;
+    environment.node.kill()?;
     for name in ["events", "replies", "rejections"] {
-        alter(&scene.bootstrap, &scene.topic(name), "retention.ms=1000,segment.ms=1000")?;
+        alter(&environment.bootstrap, &environment.topic(name), "retention.ms=1000,segment.ms=1000")?;
     }
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     let deleted = loop {
         looks.tick().await;
-        let (bootstrap, events) = (scene.bootstrap.clone(), events.clone());
+        let (bootstrap, events) = (environment.bootstrap.clone(), events.clone());
         let ends = tokio::task::spawn_blocking(move || reader::ends(&bootstrap, &events)).await??;
         if ends.iter().all(|(start, end)| start == end) {
             break end(ends);
@@ -223,10 +229,10 @@ pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
         ensure!(!deadline.is_over(), "nothing is deleted: {ends:?}");
     };
     for name in ["events", "replies", "rejections"] {
-        alter(&scene.bootstrap, &scene.topic(name), "retention.ms=-1")?;
+        alter(&environment.bootstrap, &environment.topic(name), "retention.ms=-1")?;
     }
-    scene.node.start_again()?;
-    scene.node.ready().await.context("after all events were deleted")?;
+    environment.node.start_again()?;
+    environment.node.ready().await.context("after all events were deleted")?;
     load.further(size.open as u64).await?;
     let outcome = Outcome {
         injected: 1,
@@ -234,5 +240,5 @@ pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
         how: format!("{deleted} offsets of events were deleted while it was down"),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }

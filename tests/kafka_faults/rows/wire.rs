@@ -7,11 +7,11 @@ use everlog_tests::patience;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
+use crate::cluster::FaultCluster;
+use crate::environment::{Environment, Outcome, Size};
 use crate::frame::Key;
 use crate::proxy::{Act, Rule, When};
 use crate::reader;
-use crate::scene::{Outcome, Scene, Size};
-use crate::site::Site;
 
 /// The client ids of the producers of outputs and of journals end so.
 const OUTPUTS: &str = "-outputs";
@@ -22,12 +22,12 @@ const SLOW: Duration = Duration::from_millis(300);
 
 /// F11: the end of a transaction reaches the broker when its client has sent it again over another connection, and is
 /// in the middle of the next transaction.
-pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f11", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn late_end(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f11", size, &[]).await?;
+    let mut load = environment.load();
     load.further(size.open as u64 / 2).await?;
     let act = Act::Late(When::MidTransaction);
-    site.proxy().set(vec![Rule {
+    cluster.proxy().set(vec![Rule {
         key: Key::END_TXN,
         client: OUTPUTS,
         act,
@@ -36,8 +36,8 @@ pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
     }]);
     load.further(3 * size.open as u64).await?;
     let held = Act::Late(When::After(Duration::from_secs(if size.is_full { 30 } else { 5 })));
-    let counts = site.proxy().counts();
-    site.proxy().set(vec![Rule {
+    let counts = cluster.proxy().counts();
+    cluster.proxy().set(vec![Rule {
         key: Key::END_TXN,
         client: OUTPUTS,
         act: held,
@@ -45,29 +45,29 @@ pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
         times: size.times,
     }]);
     load.further(2 * size.open as u64).await?;
-    let more = site.proxy().counts();
+    let more = cluster.proxy().counts();
     let outcome = Outcome {
         injected: counts.hit + more.hit,
         seen: counts.mid_transaction,
         how: format!("answered with the errors {:?} and {:?}", counts.late_errors, more.late_errors),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// The same to a producer that is used again after its client sent an end twice: its transactions are torn.
-pub async fn late_end_reused(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f11r", size, &[]).await?;
-    let topics = ["replies", "rejections", "changelog"].map(|name| scene.topic(name));
+pub async fn late_end_reused(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f11r", size, &[]).await?;
+    let topics = ["replies", "rejections", "changelog"].map(|name| environment.topic(name));
     let act = Act::Late(When::MidTransaction);
-    site.proxy().set(vec![Rule {
+    cluster.proxy().set(vec![Rule {
         key: Key::END_TXN,
         client: "reused-outputs",
         act,
         permille: 1_000,
         times: 1,
     }]);
-    let (bootstrap, prefix) = (scene.bootstrap.clone(), scene.prefix.clone());
+    let (bootstrap, prefix) = (environment.bootstrap.clone(), environment.prefix.clone());
     let reuse = move || -> anyhow::Result<()> {
         let mut config = reader::client(&bootstrap);
         config.set("client.id", "reused-outputs").set("transactional.id", format!("{prefix}reused"));
@@ -82,9 +82,9 @@ pub async fn late_end_reused(site: Site, size: Size) -> anyhow::Result<Outcome> 
         Ok(())
     };
     tokio::task::spawn_blocking(reuse).await??;
-    let counts = site.proxy().counts();
-    let load = scene.load();
-    let (outcome, _) = scene.finish(load, Outcome::default()).await?;
+    let counts = cluster.proxy().counts();
+    let load = environment.load();
+    let (outcome, _) = environment.finish(load, Outcome::default()).await?;
     let owner = format!("fence {}", u64::MAX);
     let torn =
         outcome.violations.iter().filter(|what| what.contains("torn") && what.contains(&owner)).count();
@@ -116,9 +116,9 @@ fn transact(producer: &BaseProducer, topics: &[String; 3], commit: u64) -> anyho
 }
 
 /// F12: produce requests reach the broker when their clients have sent them again, or given them up.
-pub async fn late_produce(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f12", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn late_produce(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f12", size, &[]).await?;
+    let mut load = environment.load();
     load.further(size.open as u64 / 2).await?;
     let rule = |client, ms| Rule {
         key: Key::PRODUCE,
@@ -127,27 +127,27 @@ pub async fn late_produce(site: Site, size: Size) -> anyhow::Result<Outcome> {
         permille: 30,
         times: 5 * size.times,
     };
-    site.proxy().set(vec![
+    cluster.proxy().set(vec![
         rule(JOURNAL, 300),
         rule(OUTPUTS, 300),
         rule(JOURNAL, 7_000),
         rule(OUTPUTS, 7_000),
     ]);
     load.further(3 * size.open as u64).await?;
-    let counts = site.proxy().counts();
+    let counts = cluster.proxy().counts();
     let outcome = Outcome {
         injected: counts.hit,
         seen: counts.late,
         how: format!("{} came late", counts.late),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// F13: the broker does what it is asked, and the answer is lost, with the connection or without it.
-pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::open(&site, "f13", size, &[]).await?;
-    let (mut load, _) = scene.load_with_records()?;
+pub async fn lost_answers(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let environment = Environment::open(&cluster, "f13", size, &[]).await?;
+    let (mut load, _) = environment.load_with_records()?;
     load.further(size.open as u64 / 2).await?;
     let keys = [Key::PRODUCE, Key::END_TXN, Key::INIT_PRODUCER_ID, Key::ADD_PARTITIONS_TO_TXN, Key::FETCH];
     let rule = |key, act, permille, times| Rule { key, client: "everlog-", act, permille, times };
@@ -155,10 +155,10 @@ pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let silent = keys.into_iter().map(|key| rule(key, Act::Silence, 3, size.times));
     let reset = keys.into_iter().map(|key| rule(key, Act::Reset, 10, 5 * size.times));
     let slow = keys.into_iter().map(|key| rule(key, Act::Delay(SLOW), 10, 5 * size.times));
-    site.proxy().set(silent.chain(lost).chain(reset).chain(slow).collect());
+    cluster.proxy().set(silent.chain(lost).chain(reset).chain(slow).collect());
     load.further(4 * size.open as u64).await?;
-    let counts = site.proxy().counts();
-    site.calm();
+    let counts = cluster.proxy().counts();
+    cluster.calm();
     let asked = keys.map(|key| format!("{} {}", key.name(), counts.requests.get(&key).unwrap_or(&0)));
     let outcome = Outcome {
         injected: counts.hit,
@@ -166,52 +166,62 @@ pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
         how: format!("of {}", asked.join(", ")),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// An append of a former owner reaches the journal when its successor serves.
-pub async fn late_append(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "append", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn late_append(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "append", size, &[]).await?;
+    let mut load = environment.load();
     let mut outcome = Outcome::default();
     for round in 0..size.times {
         load.further(size.open as u64 / 2).await?;
         let act = Act::Late(When::After(Duration::from_secs(6)));
-        site.proxy().set(vec![Rule { key: Key::PRODUCE, client: JOURNAL, act, permille: 1_000, times: 2 }]);
+        cluster.proxy().set(vec![Rule {
+            key: Key::PRODUCE,
+            client: JOURNAL,
+            act,
+            permille: 1_000,
+            times: 2,
+        }]);
         // The sooner it is killed the less it has sent again.
         let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(Duration::from_millis(2)));
-        while site.proxy().counts().hit < 2 {
+        while cluster.proxy().counts().hit < 2 {
             looks.tick().await;
             ensure!(!deadline.is_over(), "no two appends are late");
         }
-        scene.node.kill()?;
-        let mut next =
-            crate::node::Node::start_as("one", &format!("next-{round}"), scene.dir.path(), &scene.variables)?;
+        environment.node.kill()?;
+        let mut next = crate::node::Node::start_as(
+            "one",
+            &format!("next-{round}"),
+            environment.dir.path(),
+            &environment.variables,
+        )?;
         next.ready().await?;
-        scene.client.turn_to(vec![next.place()?]);
-        scene.node = next;
-        patience::until("both arrive", async || site.proxy().counts().late >= 2).await?;
+        environment.client.turn_to(vec![next.place()?]);
+        environment.node = next;
+        patience::until("both arrive", async || cluster.proxy().counts().late >= 2).await?;
         outcome.injected += 2;
-        outcome.seen += site.proxy().counts().late;
+        outcome.seen += cluster.proxy().counts().late;
     }
     outcome.how = format!("{} arrived behind the successor's Owner record", outcome.seen);
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// The coordinator of transactions does not answer for longer than uncommitted outputs may grow.
-pub async fn no_commits(site: Site, size: Size) -> anyhow::Result<Outcome> {
+pub async fn no_commits(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     // The least that may wait, so that it is reached soon.
     let bounds = [("EVERLOG_MEMORY__UNCOMMITTED_BYTES_MAX", "1048576")];
-    let scene = Scene::open(&site, "away", size, &bounds).await?;
-    let mut load = scene.load();
+    let environment = Environment::open(&cluster, "away", size, &bounds).await?;
+    let mut load = environment.load();
     load.further(size.open as u64 / 2).await?;
     let keys = [Key::END_TXN, Key::INIT_PRODUCER_ID, Key::ADD_PARTITIONS_TO_TXN];
     let away = |key| Rule { key, client: OUTPUTS, act: Act::Reset, permille: 1_000, times: u64::MAX };
-    site.proxy().set(keys.map(away).into());
+    cluster.proxy().set(keys.map(away).into());
     // Nothing is committed, so nothing ends: the load stands before its bound soon.
     patience::pass(Duration::from_secs(if size.is_full { 60 } else { 12 })).await;
-    let counts = site.proxy().counts();
-    site.calm();
+    let counts = cluster.proxy().counts();
+    cluster.calm();
     load.further(size.open as u64).await?;
     let outcome = Outcome {
         injected: counts.hit,
@@ -219,27 +229,29 @@ pub async fn no_commits(site: Site, size: Size) -> anyhow::Result<Outcome> {
         how: format!("{} requests to the coordinator failed", counts.hit),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }
 
 /// A producer's own request for its transactional id reaches the broker again when it has got it by then: it must not
 /// take itself for a successor.
-pub async fn late_init(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::open(&site, "init", size, &[]).await?;
-    let mut load = scene.load();
+pub async fn late_init(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
+    let mut environment = Environment::open(&cluster, "init", size, &[]).await?;
+    let mut load = environment.load();
     load.further(size.open as u64 / 2).await?;
     let late = Act::Late(When::After(Duration::from_secs(1)));
     let rule = |key, act, permille| Rule { key, client: OUTPUTS, act, permille, times: size.times };
     // A commit without an answer costs the producer.
-    site.proxy().set(vec![rule(Key::END_TXN, Act::Silence, 100), rule(Key::INIT_PRODUCER_ID, late, 1_000)]);
-    let came = patience::until("one comes late", async || site.proxy().counts().late > 0).await;
-    came.with_context(|| format!("{:?}", site.proxy().counts()))?;
+    cluster
+        .proxy()
+        .set(vec![rule(Key::END_TXN, Act::Silence, 100), rule(Key::INIT_PRODUCER_ID, late, 1_000)]);
+    let came = patience::until("one comes late", async || cluster.proxy().counts().late > 0).await;
+    came.with_context(|| format!("{:?}", cluster.proxy().counts()))?;
     let ended = load.further(size.open as u64).await;
-    let counts = site.proxy().counts();
-    site.calm();
+    let counts = cluster.proxy().counts();
+    cluster.calm();
     if let Err(error) = ended {
-        let status = scene.node.end()?;
-        anyhow::bail!("{error:#}; the node ended with {status:?}: {}", scene.node.last_words());
+        let status = environment.node.end()?;
+        anyhow::bail!("{error:#}; the node ended with {status:?}: {}", environment.node.last_words());
     }
     let outcome = Outcome {
         injected: counts.hit,
@@ -247,5 +259,5 @@ pub async fn late_init(site: Site, size: Size) -> anyhow::Result<Outcome> {
         how: format!("{} came late", counts.late),
         ..Outcome::default()
     };
-    Ok(scene.finish(load, outcome).await?.0)
+    Ok(environment.finish(load, outcome).await?.0)
 }

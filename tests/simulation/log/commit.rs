@@ -7,8 +7,8 @@ use everlog_log::{
 };
 
 use super::broker::{Broker, Happening, Tell};
-use super::home::{SharedMarks, index};
 use super::nasty::Removed;
+use super::sim_log::{SharedMarks, index};
 use super::topic::Row;
 
 /// A commit on its way.

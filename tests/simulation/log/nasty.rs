@@ -53,7 +53,7 @@ pub enum Removed {
     /// Rows kept beside the log stand where the log does, they say.
     OldRows,
     /// The door of a new owner refuses claims of what its partition has offered.
-    Door,
+    Endpoint,
     /// A home takes offers in whatever era they are of.
     Eras,
     /// A home takes a claim that nobody has answered for refused.

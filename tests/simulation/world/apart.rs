@@ -47,7 +47,7 @@ impl World {
             if let Some(connector) = connector.as_ref().filter(|_| awake)
                 && !connector.run()
             {
-                self.town.book.borrow_mut().violate("an ingress has ended".into());
+                self.context.observations.borrow_mut().violate("an ingress has ended".into());
             }
         }
     }

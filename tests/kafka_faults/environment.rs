@@ -16,16 +16,16 @@ use tokio::task::JoinSet;
 
 use crate::checker::check;
 use crate::client::Client;
+use crate::cluster::FaultCluster;
 use crate::commands::Commands;
 use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
 use crate::net::Home;
 use crate::node::Node;
+use crate::observations::{Observations, line};
 use crate::polls;
 use crate::program::{Errands, Program};
 use crate::reader::Along;
-use crate::site::Site;
-use crate::story::{Story, line};
 use crate::worker::employ;
 
 /// What a node says when it has a group of partitions.
@@ -69,7 +69,7 @@ pub struct Size {
 }
 
 /// What a row needs of the world.
-pub struct Scene {
+pub struct Environment {
     pub bootstrap: String,
     pub prefix: String,
     pub dir: TempDir,
@@ -144,39 +144,44 @@ fn make_topics(variables: &[(String, String)]) -> anyhow::Result<()> {
     }
 }
 
-impl Scene {
+impl Environment {
     /// Topics, a node that serves, workers, and a consumer that reads along.
-    pub async fn open(site: &Site, name: &str, size: Size, more: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::open_in(site, name, size, more, None).await
+    pub async fn open(
+        cluster: &FaultCluster,
+        name: &str,
+        size: Size,
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        Self::open_in(cluster, name, size, more, None).await
     }
 
     /// The same with the node's directory below another.
     pub async fn open_in(
-        site: &Site,
+        cluster: &FaultCluster,
         name: &str,
         size: Size,
         more: &[(&str, &str)],
         parent: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
-        Self::open_at(site, name, size, more, dir, &Home::here()).await
+        Self::open_at(cluster, name, size, more, dir, &Home::here()).await
     }
 
     async fn open_at(
-        site: &Site,
+        cluster: &FaultCluster,
         name: &str,
         size: Size,
         more: &[(&str, &str)],
         dir: TempDir,
         home: &Home,
     ) -> anyhow::Result<Self> {
-        site.calm();
+        cluster.calm();
         let mut dir = dir;
         if let Some(kept) = std::env::var_os(KEEP) {
             dir = tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(kept)?;
             dir.disable_cleanup(true);
         }
-        let (bootstrap, prefix) = (site.bootstrap(), format!("{name}."));
+        let (bootstrap, prefix) = (cluster.bootstrap(), format!("{name}."));
         let variables = variables(&bootstrap, &prefix, more);
         make_topics(&variables)?;
         let mut node = Node::start_at("one", dir.path(), &variables, home)?;
@@ -204,13 +209,18 @@ impl Scene {
     }
 
     /// The same with so many nodes that share four groups of partitions; each call goes to the next node.
-    pub async fn of_nodes(site: &Site, name: &str, size: Size, nodes: usize) -> anyhow::Result<Self> {
-        Self::of_nodes_with(site, name, size, nodes, &[]).await
+    pub async fn of_nodes(
+        cluster: &FaultCluster,
+        name: &str,
+        size: Size,
+        nodes: usize,
+    ) -> anyhow::Result<Self> {
+        Self::of_nodes_with(cluster, name, size, nodes, &[]).await
     }
 
     /// The same with further variables.
     pub async fn of_nodes_with(
-        site: &Site,
+        cluster: &FaultCluster,
         name: &str,
         size: Size,
         nodes: usize,
@@ -218,17 +228,22 @@ impl Scene {
     ) -> anyhow::Result<Self> {
         let homes = vec![Home::here(); nodes];
         let size = Size { open: size.open.min(OPEN_OF_SEVERAL), ..size };
-        Self::of_homes(site, name, size, &homes, more).await
+        Self::of_homes(cluster, name, size, &homes, more).await
     }
 
     /// The same on brokers that keep three copies; fewer workflows at a time, for a small machine.
-    pub async fn of_quorum(site: &Site, name: &str, size: Size, homes: &[Home]) -> anyhow::Result<Self> {
+    pub async fn of_quorum(
+        cluster: &FaultCluster,
+        name: &str,
+        size: Size,
+        homes: &[Home],
+    ) -> anyhow::Result<Self> {
         let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
-        Self::of_homes(site, name, size, homes, REPLICATED).await
+        Self::of_homes(cluster, name, size, homes, REPLICATED).await
     }
 
     async fn of_homes(
-        site: &Site,
+        cluster: &FaultCluster,
         name: &str,
         size: Size,
         homes: &[Home],
@@ -236,18 +251,18 @@ impl Scene {
     ) -> anyhow::Result<Self> {
         let more = [SEVERAL, more].concat();
         let (first, others) = homes.split_first().context("a node at least")?;
-        let mut scene = Self::open_at(site, name, size, &more, tempfile::tempdir()?, first).await?;
-        scene.is_timely = true;
+        let mut environment = Self::open_at(cluster, name, size, &more, tempfile::tempdir()?, first).await?;
+        environment.is_timely = true;
         for (number, home) in (1..).zip(others) {
             let name = format!("other-{number}");
-            let mut node = Node::start_at(&name, scene.dir.path(), &scene.variables, home)?;
+            let mut node = Node::start_at(&name, environment.dir.path(), &environment.variables, home)?;
             node.ready().await?;
             node.until_said(TOOK_A_GROUP, 1).await?;
-            scene.others.push(node);
+            environment.others.push(node);
         }
-        scene.turn_to_all()?;
-        scene.program = Some(Program::start(&scene, size.errands).await?);
-        Ok(scene)
+        environment.turn_to_all()?;
+        environment.program = Some(Program::start(&environment, size.errands).await?);
+        Ok(environment)
     }
 
     /// From here on calls go to all nodes.
@@ -312,7 +327,7 @@ impl Scene {
     }
 
     /// Ends the load, the program and the nodes, reads everything, and looks whether it is one story.
-    pub async fn finish(mut self, load: Load, outcome: Outcome) -> anyhow::Result<(Outcome, Story)> {
+    pub async fn finish(mut self, load: Load, outcome: Outcome) -> anyhow::Result<(Outcome, Observations)> {
         let mut outcome = outcome;
         let program = self.program.take();
         let errands = async {
@@ -337,39 +352,39 @@ impl Scene {
         self.workers.shutdown().await;
         let troubles = self.is_timely.then(|| self.troubles.all());
         let (is_compacted, is_trimmed) = (self.is_compacted, self.is_trimmed);
-        let mut story = Story { is_compacted, is_trimmed, troubles, ..Story::default() };
-        self.ask(&mut story).await?;
+        let mut observations = Observations { is_compacted, is_trimmed, troubles, ..Observations::default() };
+        self.ask(&mut observations).await?;
         for node in std::iter::once(&mut self.node).chain(&mut self.others) {
             let status = node.stop().await?;
             if !status.success() {
                 outcome.violations.push(format!("the node ended with {status}: {}", node.last_words()));
             }
         }
-        let story = self.read(story).await?;
+        let observations = self.read(observations).await?;
         outcome.acked = self.client.ledger.acked();
-        outcome.violations.extend(check(&story));
+        outcome.violations.extend(check(&observations));
         if self.is_timely {
-            let reads = story.reads.len();
+            let reads = observations.reads.len();
             outcome.how += &format!("; {reads} reads elsewhere");
-            if let Some(longest) = story.waits.iter().max_by_key(|wait| wait.awake()) {
+            if let Some(longest) = observations.waits.iter().max_by_key(|wait| wait.awake()) {
                 let (call, took, at) = (&longest.call, longest.awake(), time_of_day(longest.ended_ms));
                 outcome.how += &format!(", no call took more than {took:.1?} ({call}, until {at})");
             }
         }
         if !outcome.violations.is_empty() || std::env::var_os(KEEP).is_some() {
-            self.tell_course(&story);
+            self.tell_course(&observations);
         }
-        Ok((outcome, story))
+        Ok((outcome, observations))
     }
 
     /// What happened to the partitions, and when there was trouble: for who looks for the cause.
-    fn tell_course(&self, story: &Story) {
+    fn tell_course(&self, observations: &Observations) {
         for (from_ms, until_ms) in self.troubles.all() {
-            let flow = polls::flow(&story.polls, until_ms, FLOW_SECONDS);
+            let flow = polls::flow(&observations.polls, until_ms, FLOW_SECONDS);
             let (from, until) = (time_of_day(from_ms), time_of_day(until_ms));
             println!("course: trouble {from} to {until}, tasks got in the seconds behind it: {flow:?}");
         }
-        let waits = polls::waits(&story.polls, &self.troubles.all());
+        let waits = polls::waits(&observations.polls, &self.troubles.all());
         let of_them = |permille: usize| waits.get(waits.len() * permille / 1_000).or(waits.last());
         let [half, most, nearly_all] =
             [500, 900, 999].map(|permille| of_them(permille).copied().unwrap_or(0));
@@ -384,7 +399,7 @@ impl Scene {
     }
 
     /// What the node says of the histories of some workflows.
-    async fn ask(&self, story: &mut Story) -> anyhow::Result<()> {
+    async fn ask(&self, observations: &mut Observations) -> anyhow::Result<()> {
         let calls = self.client.ledger.calls();
         let ids: BTreeSet<&str> = calls.iter().map(|call| call.workflow_id.as_str()).collect();
         let every = ids.len().div_ceil(ASKED_MAX).max(1);
@@ -394,25 +409,25 @@ impl Scene {
             let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
                 history.first().and_then(|event| event.attributes.as_ref())
             else {
-                story.faults.push(format!("{id}: the node knows no beginning of it"));
+                observations.faults.push(format!("{id}: the node knows no beginning of it"));
                 continue;
             };
             let run_id = reset_run(&history).unwrap_or(&started.original_execution_run_id).to_owned();
-            story.told.insert(run_id, history.iter().map(line).collect());
+            observations.told.insert(run_id, history.iter().map(line).collect());
         }
         Ok(())
     }
 
     /// Everything that the topics hold; who read along may be a moment behind.
-    async fn read(&self, mut story: Story) -> anyhow::Result<Story> {
-        story.calls = self.client.ledger.calls();
-        story.reads = self.client.ledger.reads();
-        story.polls = self.client.polls.all();
-        story.waits = self.client.waits.all();
+    async fn read(&self, mut observations: Observations) -> anyhow::Result<Observations> {
+        observations.calls = self.client.ledger.calls();
+        observations.reads = self.client.ledger.reads();
+        observations.polls = self.client.polls.all();
+        observations.waits = self.client.waits.all();
         let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(READ_EVERY));
         loop {
             let (bootstrap, prefix) = (self.bootstrap.clone(), self.prefix.clone());
-            let mut own = story.clone();
+            let mut own = observations.clone();
             let (seen, faults) = self.along.seen.all();
             own.seen = seen;
             own.faults.extend(faults);

@@ -52,7 +52,7 @@ pub enum End {
 
 /// Who writes.
 #[derive(Debug)]
-pub struct Author {
+pub struct Generator {
     pub dice: Dice,
     steps: Vec<Step>,
     /// Counts whatever needs a name.
@@ -122,7 +122,7 @@ pub struct Author {
     pub met: BTreeSet<(&'static str, At)>,
 }
 
-impl Author {
+impl Generator {
     pub fn new(seed: u64) -> Self {
         Self {
             dice: Dice::new(seed),
@@ -167,16 +167,16 @@ impl Author {
 
     /// The program of a seed.
     pub fn write(seed: u64) -> Program {
-        let mut author = Self::new(seed);
+        let mut generator = Self::new(seed);
         let moves = match seed >= UNDER_WAY {
-            true => author.move_on(under_way::OPENINGS, under_way::MOVES),
-            false => author.move_on(OPENINGS, MOVES),
+            true => generator.move_on(under_way::OPENINGS, under_way::MOVES),
+            false => generator.move_on(OPENINGS, MOVES),
         };
         if seed >= UNDER_WAY {
-            under_way::finish(&mut author);
+            under_way::finish(&mut generator);
         }
-        author.step(Step::Pause { ms: SETTLES_MS });
-        Program { seed, steps: author.steps, moves }
+        generator.step(Step::Pause { ms: SETTLES_MS });
+        Program { seed, steps: generator.steps, moves }
     }
 
     /// An opening, and some moves that fit.

@@ -39,7 +39,7 @@ fn ends_otherwise(rule: Rule, story: impl Fn() -> Result<(), String>) {
 }
 
 /// A line for each rule: its name, what the test claims, and the scenario. A rule without a line does not compile.
-macro_rules! bites {
+macro_rules! rule_mutations {
     ($($rule:ident, $claim:ident, $how:ident($scenario:expr);)*) => {
         $(#[test]
         fn $claim() {
@@ -52,7 +52,7 @@ macro_rules! bites {
     };
 }
 
-bites! {
+rule_mutations! {
     Terms, appends_of_a_former_owner_do_nothing, some_seed_fails(|plan| {
         take_overs(plan);
         late_appends(plan);

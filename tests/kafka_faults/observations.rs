@@ -8,12 +8,12 @@ use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEve
 use prost::Message;
 
 use crate::deliveries::Trouble;
+use crate::environment;
 use crate::event::{Event, fields, number, schema, text};
 use crate::ledger::Call;
 use crate::polls::Poll;
 use crate::reader::{Entry, read};
 use crate::register::Read;
-use crate::scene;
 use crate::terms::Terms;
 use crate::waits::Wait;
 
@@ -65,7 +65,7 @@ pub struct Told {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Story {
+pub struct Observations {
     pub calls: Vec<Call>,
     pub events: Vec<Event>,
     pub marks: Vec<Mark>,
@@ -100,7 +100,7 @@ pub struct Story {
     pub faults: Vec<String>,
 }
 
-impl Story {
+impl Observations {
     /// Reads all topics of a prefix. Of `events` what was seen before it was deleted counts too, where that is so.
     pub fn read(&mut self, bootstrap: &str, prefix: &str) -> anyhow::Result<()> {
         let topic = |name: &str| read(bootstrap, &format!("{prefix}{name}"));
@@ -218,7 +218,7 @@ fn home_of(key: &[u8]) -> Option<i32> {
     hash.update(uuid(&namespace).as_bytes());
     hash.update(&[0]);
     hash.update(key.get(20..20 + length)?);
-    let partitions: u32 = scene::PARTITIONS.parse().ok()?;
+    let partitions: u32 = environment::PARTITIONS.parse().ok()?;
     i32::try_from(hash.finalize() % BUCKETS * partitions / BUCKETS).ok()
 }
 

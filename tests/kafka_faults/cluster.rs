@@ -11,12 +11,12 @@ use crate::proxy::Proxy;
 
 /// Brokers; a single one is behind a proxy. Cheap to clone.
 #[derive(Clone)]
-pub struct Site {
+pub struct FaultCluster {
     cluster: Arc<Cluster>,
     proxy: Option<Proxy>,
 }
 
-impl Site {
+impl FaultCluster {
     /// Starts a broker that sends everybody to the proxy, with further properties.
     pub async fn start(seed: u64, properties: &[&str]) -> anyhow::Result<Self> {
         Self::start_in(seed, properties, None).await

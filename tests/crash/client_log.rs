@@ -70,7 +70,7 @@ pub struct Query {
 
 /// Everything, in the order in which it happened.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct ClientLog {
     pub calls: Vec<Call>,
     pub tasks: Vec<Task>,
     pub attempts: Vec<Attempt>,
@@ -81,15 +81,15 @@ pub struct Ledger {
 
 /// A ledger that several workers write into.
 #[derive(Clone, Default)]
-pub struct Shared(Arc<Mutex<Ledger>>);
+pub struct Shared(Arc<Mutex<ClientLog>>);
 
 impl Shared {
-    pub fn open(&self) -> MutexGuard<'_, Ledger> {
+    pub fn open(&self) -> MutexGuard<'_, ClientLog> {
         self.0.lock().expect("nobody panics while it is open")
     }
 }
 
-impl Ledger {
+impl ClientLog {
     /// An identity that no other call has.
     pub fn identity(&self) -> String {
         format!("call-{}", self.calls.len())

@@ -38,7 +38,7 @@ pub struct Noted {
 }
 
 /// One program at one server.
-pub struct Player {
+pub struct Runner {
     channel: Channel,
     schema: Arc<Schema>,
     own: String,
@@ -67,7 +67,7 @@ struct Given {
     queries: BTreeMap<String, Vec<String>>,
 }
 
-impl Player {
+impl Runner {
     /// `own` is what no other run of a program has in its ids.
     pub fn new(channel: Channel, schema: Arc<Schema>, own: String) -> Self {
         let names = Names::new(&own);

@@ -16,11 +16,11 @@ use everlog_partition::{
 };
 use prost::Message;
 
-use crate::book::{Book, Sent};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::exchange::Desk;
 use crate::gateway::{Gateway, Heard};
+use crate::observations::{Observations, Sent};
 use crate::rules::POISON;
 use crate::workflow::{Program, QUEUE};
 
@@ -46,7 +46,7 @@ pub fn beginning(kind: &str, workflow_id: &str, program: &Program, dice: &mut Di
 
 /// A way into a node.
 #[derive(Clone)]
-pub struct Door {
+pub struct Endpoint {
     pub router: Router,
     pub gateway: Option<Rc<Gateway>>,
     pub desk: Option<Arc<Desk>>,
@@ -54,11 +54,11 @@ pub struct Door {
 
 /// What all of them share.
 #[derive(Clone)]
-pub struct Town {
+pub struct ClientContext {
     pub clock: Clock,
-    pub book: Rc<RefCell<Book>>,
+    pub observations: Rc<RefCell<Observations>>,
     /// The nodes that can be reached, the likely owner first.
-    pub doors: Rc<RefCell<Vec<Door>>>,
+    pub endpoints: Rc<RefCell<Vec<Endpoint>>>,
     /// When nothing is broken any more.
     pub peace_ms: i64,
 }
@@ -77,7 +77,7 @@ pub fn input(workflow_id: &str, run_id: &str, order: Request) -> RequestRecord {
     }
 }
 
-impl Door {
+impl Endpoint {
     /// By Temporal's API where there is one, else by the partition's own.
     async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<Heard> {
         if let Some(gateway) = &self.gateway {
@@ -108,34 +108,35 @@ impl Door {
     }
 }
 
-impl Town {
+impl ClientContext {
     pub fn is_peace(&self) -> bool {
         self.clock.now_ms() >= self.peace_ms
     }
 
     /// A node, mostly the one that is thought to be the owner.
     pub fn router(&self, dice: &mut Dice) -> Option<Router> {
-        self.door(dice).map(|door| door.router)
+        self.endpoint(dice).map(|endpoint| endpoint.router)
     }
 
     /// The home of a queue where nodes share it, by the word of one of them; else a node.
     pub fn home(&self, queue: &QueueKey, dice: &mut Dice) -> Option<Router> {
-        let door = self.door(dice)?;
-        let Some(desk) = &door.desk else { return Some(door.router) };
+        let endpoint = self.endpoint(dice)?;
+        let Some(desk) = &endpoint.desk else { return Some(endpoint.router) };
         let home = desk.home(queue)?;
-        let doors = self.doors.borrow();
-        let at_home = doors.iter().find(|door| door.desk.as_ref().is_some_and(|desk| desk.id == home));
-        at_home.map(|door| door.router.clone())
+        let endpoints = self.endpoints.borrow();
+        let at_home =
+            endpoints.iter().find(|endpoint| endpoint.desk.as_ref().is_some_and(|desk| desk.id == home));
+        at_home.map(|endpoint| endpoint.router.clone())
     }
 
-    fn door(&self, dice: &mut Dice) -> Option<Door> {
-        let doors = self.doors.borrow();
-        if doors.is_empty() {
+    fn endpoint(&self, dice: &mut Dice) -> Option<Endpoint> {
+        let endpoints = self.endpoints.borrow();
+        if endpoints.is_empty() {
             return None;
         }
         let likely = self.is_peace() || dice.permille(700);
-        let index = if likely { 0 } else { dice.index(doors.len()) };
-        doors.get(index).cloned()
+        let index = if likely { 0 } else { dice.index(endpoints.len()) };
+        endpoints.get(index).cloned()
     }
 
     /// Makes a call, with a deadline that may be the caller's own; who has none must be answered.
@@ -152,24 +153,24 @@ impl Town {
             false => now_ms + dice.span(200, 6_000),
         };
         let ticket = (dice.throw(), format!("{what} since {now_ms}"));
-        self.book.borrow_mut().waiting.insert(ticket.clone());
+        self.observations.borrow_mut().waiting.insert(ticket.clone());
         let answer = self.clock.within(until_ms - now_ms, call).await;
-        let mut book = self.book.borrow_mut();
-        book.waiting.remove(&ticket);
+        let mut observations = self.observations.borrow_mut();
+        observations.waiting.remove(&ticket);
         match answer {
             Some(Ok(answer)) => {
-                book.answers += 1;
+                observations.answers += 1;
                 Ok(answer)
             }
             Some(Err(failure)) => {
-                book.refusals += 1;
+                observations.refusals += 1;
                 if failure == CallFailure::Internal && what != POISONED {
-                    book.violate(format!("{what}: internal error"));
+                    observations.violate(format!("{what}: internal error"));
                 }
                 Err(failure)
             }
             None if patient => {
-                book.violate(format!("{what} that began at {now_ms} is not answered at {until_ms}"));
+                observations.violate(format!("{what} that began at {now_ms} is not answered at {until_ms}"));
                 Err(CallFailure::Unavailable)
             }
             None => Err(CallFailure::Unavailable),
@@ -189,18 +190,18 @@ impl Town {
             ..beginning(TYPE, &workflow_id, &program, &mut dice)
         };
         loop {
-            if let Some(door) = self.door(&mut dice) {
-                match self.call("a start", &mut dice, door.start(&workflow_id, &begin)).await {
+            if let Some(endpoint) = self.endpoint(&mut dice) {
+                match self.call("a start", &mut dice, endpoint.start(&workflow_id, &begin)).await {
                     Ok(Heard::Started(first_run_id)) => {
-                        let mut book = self.book.borrow_mut();
-                        book.started.insert(workflow_id.clone(), first_run_id);
-                        book.people_left -= 1;
+                        let mut observations = self.observations.borrow_mut();
+                        observations.started.insert(workflow_id.clone(), first_run_id);
+                        observations.people_left -= 1;
                         return;
                     }
                     Ok(Heard::Busy) | Err(_) => {}
                     Ok(other) => {
                         let what = format!("the start of {workflow_id} yields {other:?}");
-                        self.book.borrow_mut().violate(what);
+                        self.observations.borrow_mut().violate(what);
                     }
                 }
             }
@@ -220,7 +221,7 @@ impl Town {
             }
             self.rest(&mut dice).await;
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 
     /// Sends what makes the engine panic, until that is known to be of no use.
@@ -235,19 +236,19 @@ impl Town {
                     Err(CallFailure::Internal) => break,
                     Err(_) => {}
                     Ok(other) => {
-                        self.book.borrow_mut().violate(format!("poison yields {other:?}"));
+                        self.observations.borrow_mut().violate(format!("poison yields {other:?}"));
                         break;
                     }
                 }
             }
             self.rest(&mut dice).await;
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 
     async fn first_run(&self, workflow_id: &str, dice: &mut Dice) -> String {
         loop {
-            let known = self.book.borrow().started.get(workflow_id).cloned();
+            let known = self.observations.borrow().started.get(workflow_id).cloned();
             match known {
                 Some(run_id) => return run_id,
                 None => self.rest(dice).await,
@@ -260,17 +261,17 @@ impl Town {
         let request_id = if again { name.clone() } else { String::new() };
         let order = signal::Signal { name: name.clone(), request_id, ..signal::Signal::default() };
         let sent = Sent { workflow_id: workflow_id.to_owned(), acknowledged: false };
-        self.book.borrow_mut().signals.insert(name.clone(), sent);
+        self.observations.borrow_mut().signals.insert(name.clone(), sent);
         loop {
-            let Some(door) = self.door(dice) else {
+            let Some(endpoint) = self.endpoint(dice) else {
                 self.rest(dice).await;
                 continue;
             };
-            match self.call("a signal", dice, door.signal(workflow_id, run_id, &order)).await {
+            match self.call("a signal", dice, endpoint.signal(workflow_id, run_id, &order)).await {
                 Ok(Heard::Done) => {
-                    let mut book = self.book.borrow_mut();
-                    *book.acknowledged.entry(run_id.to_owned()).or_default() += 1;
-                    if let Some(sent) = book.signals.get_mut(&name) {
+                    let mut observations = self.observations.borrow_mut();
+                    *observations.acknowledged.entry(run_id.to_owned()).or_default() += 1;
+                    if let Some(sent) = observations.signals.get_mut(&name) {
                         sent.acknowledged = true;
                     }
                     return;
@@ -278,7 +279,7 @@ impl Town {
                 Ok(Heard::NotFound) => return,
                 Ok(Heard::Busy) | Err(_) => {}
                 Ok(other) => {
-                    self.book.borrow_mut().violate(format!("signal {name} yields {other:?}"));
+                    self.observations.borrow_mut().violate(format!("signal {name} yields {other:?}"));
                     return;
                 }
             }
@@ -298,7 +299,7 @@ impl Town {
                 false => None,
             };
             if let Some(router) = self.router(&mut dice) {
-                let known = self.book.borrow().known(&run_id);
+                let known = self.observations.borrow().known(&run_id);
                 let want = Want::History { from_event_id: 1, batches_max: 0 };
                 let call = router.read(address(&workflow_id, &run_id), want);
                 match self.call("a read", &mut dice, call).await {
@@ -313,7 +314,7 @@ impl Town {
                     }
                     Ok(None) => {
                         let what = format!("run {run_id} of {workflow_id} is not known");
-                        self.book.borrow_mut().violate(what);
+                        self.observations.borrow_mut().violate(what);
                         break;
                     }
                     Err(_) => {}
@@ -321,15 +322,15 @@ impl Town {
             }
             self.rest(&mut dice).await;
         }
-        let mut book = self.book.borrow_mut();
-        book.finished.insert(workflow_id);
-        book.people_left -= 1;
+        let mut observations = self.observations.borrow_mut();
+        observations.finished.insert(workflow_id);
+        observations.people_left -= 1;
     }
 
     /// Waits for news; returns what was known before.
     async fn watch(&self, workflow_id: &str, run_id: &str, dice: &mut Dice) -> Option<i64> {
         let router = self.router(dice)?;
-        let known = self.book.borrow().known(run_id).0;
+        let known = self.observations.borrow().known(run_id).0;
         let span_ms = dice.span(500, 8_000);
         let call = router.watch(address(workflow_id, run_id), known);
         match self.clock.within(span_ms, call).await {
@@ -346,32 +347,33 @@ impl Town {
         news_after: Option<i64>,
         reading: &Reading,
     ) {
-        let mut book = self.book.borrow_mut();
+        let mut observations = self.observations.borrow_mut();
         let head = &reading.run.head;
         let length = head.next_event_id - 1;
-        book.read(run_id, known, (length, head.signals), "read");
+        observations.read(run_id, known, (length, head.signals), "read");
         let history = History::decode(reading.page.history.clone()).map(|history| history.events);
         match history {
             Ok(events) => {
                 let ids = events.iter().map(|event| event.event_id);
                 if !ids.eq(1..=length) {
-                    book.violate(format!("a read of {run_id} shows {} of {length} events", events.len()));
+                    observations
+                        .violate(format!("a read of {run_id} shows {} of {length} events", events.len()));
                 }
-                book.saw(workflow_id, run_id, &events);
+                observations.saw(workflow_id, run_id, &events);
             }
-            Err(error) => book.violate(format!("the history of {run_id} cannot be read: {error}")),
+            Err(error) => observations.violate(format!("the history of {run_id} cannot be read: {error}")),
         }
         if let Some(before) = news_after
             && length <= before
             && reading.run.is_open()
         {
-            book.violate(format!("a watch of {run_id} ended without news after event {before}"));
+            observations.violate(format!("a watch of {run_id} ended without news after event {before}"));
         }
         let status = Status::try_from(head.status);
         if !matches!(status, Ok(Status::Running | Status::Completed | Status::ContinuedAsNew)) {
-            book.violate(format!("run {run_id} stands as {status:?}"));
+            observations.violate(format!("run {run_id} stands as {status:?}"));
         }
-        if let Some(seen) = book.runs.get_mut(run_id) {
+        if let Some(seen) = observations.runs.get_mut(run_id) {
             seen.closed |= !reading.run.is_open();
         }
     }
@@ -381,11 +383,11 @@ impl Town {
         let run_id = self.first_run(&workflow_id, &mut dice).await;
         loop {
             self.clock.sleep(dice.span(300, 2_500)).await;
-            if self.book.borrow().finished.contains(&workflow_id) {
+            if self.observations.borrow().finished.contains(&workflow_id) {
                 break;
             }
             let Some(router) = self.router(&mut dice) else { continue };
-            let known = self.book.borrow().known(&run_id);
+            let known = self.observations.borrow().known(&run_id);
             let request = QueryRequest {
                 address: address(&workflow_id, &run_id),
                 query: Bytes::from_static(b"signals"),
@@ -397,11 +399,11 @@ impl Town {
             if let Ok(QueryOutcome::Answered(answer)) = outcome {
                 let text = answer.result.map(|result| String::from_utf8_lossy(&result).into_owned());
                 let found: i64 = text.and_then(|text| text.parse().ok()).unwrap_or(-1);
-                let mut book = self.book.borrow_mut();
-                book.queries += 1;
-                book.read(&run_id, (0, known.1), (0, found), "query");
+                let mut observations = self.observations.borrow_mut();
+                observations.queries += 1;
+                observations.read(&run_id, (0, known.1), (0, found), "query");
             }
         }
-        self.book.borrow_mut().people_left -= 1;
+        self.observations.borrow_mut().people_left -= 1;
     }
 }

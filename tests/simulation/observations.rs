@@ -30,7 +30,7 @@ pub struct Seen {
 
 /// Everything that was seen.
 #[derive(Default)]
-pub struct Book {
+pub struct Observations {
     pub signals: BTreeMap<String, Sent>,
     /// Acknowledged signals by run.
     pub acknowledged: BTreeMap<String, i64>,
@@ -62,7 +62,7 @@ pub fn fingerprint(event: &HistoryEvent) -> u64 {
     hasher.finish()
 }
 
-impl Book {
+impl Observations {
     pub fn violate(&mut self, what: String) {
         self.violations.push(what);
     }

@@ -9,17 +9,17 @@ use everlog_engine::request::Request;
 use everlog_partition::Want;
 use everlog_wire::{Body, Record};
 
+use crate::clients::{address, input};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Nasty, Shared};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::people::{address, input};
 
 const YEAR_MS: i64 = 365 * 24 * 3_600_000;
 
 /// A node and its broker, each with a clock of its own.
-pub struct House {
+pub struct Harness {
     pub broker: Shared,
     pub clock: Clock,
     pub node: Node,
@@ -29,17 +29,17 @@ pub struct House {
     fast_ppm: i64,
 }
 
-impl House {
+impl Harness {
     pub fn build(off_ms: i64, fast_ppm: i64) -> Self {
         let broker = Shared::new(Broker::new(PARTITIONS, Nasty::calm(), Dice::new(7)));
         let begin_ms = broker.lock().now_ms;
         let clock = Clock::new(begin_ms);
         let node = Node::start(0, &broker, &clock.shared(), Disk::default());
-        let mut house = Self { broker, clock, node, begin_ms, off_ms, fast_ppm };
-        house.set_clock();
-        house.node.recover(1, begin_ms).unwrap();
-        house.until(|house| house.node.partition.as_ref().unwrap().is_serving());
-        house
+        let mut harness = Self { broker, clock, node, begin_ms, off_ms, fast_ppm };
+        harness.set_clock();
+        harness.node.recover(1, begin_ms).unwrap();
+        harness.until(|harness| harness.node.partition.as_ref().unwrap().is_serving());
+        harness
     }
 
     fn set_clock(&self) {
@@ -131,7 +131,7 @@ impl House {
     /// Time passes, and nothing is asked of the house.
     pub fn pass(&mut self, ms: i64) {
         let until_ms = self.clock.now_ms() + ms;
-        self.until(|house| house.clock.now_ms() >= until_ms);
+        self.until(|harness| harness.clock.now_ms() >= until_ms);
     }
 }
 

@@ -8,14 +8,14 @@ use everlog_log_kafka::Options;
 use everlog_tests::caller::Caller;
 use everlog_tests::process::Process;
 
-pub struct Place {
+pub struct TestLog {
     pub options: Options,
     /// Of its nodes, besides those that all have.
     pub settings: Vec<(&'static str, String)>,
     pub dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestLog {
     pub fn new(bootstrap: &str) -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = Options::new(bootstrap);

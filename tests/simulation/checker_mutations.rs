@@ -1,8 +1,8 @@
 //! Teeth: where the log breaks a rule, some seed fails; where it keeps it, the same seed passes.
 
-use crate::bites::{brought_again, crashes, late_appends, old_rows, take_overs};
 use crate::log::{Nasty, Removed};
 use crate::plan::Plan;
+use crate::rule_mutations::{brought_again, crashes, late_appends, old_rows, take_overs};
 use crate::seeds::{run, run_plan};
 
 /// Seeds that are looked at until one fails.
@@ -91,7 +91,7 @@ fn homes(plan: &mut Plan) {
 
 #[test]
 fn a_door_that_refuses_what_its_partition_has_offered_is_seen() {
-    some_seed_fails_without(Removed::Door, homes);
+    some_seed_fails_without(Removed::Endpoint, homes);
 }
 
 #[test]

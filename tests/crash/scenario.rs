@@ -8,8 +8,8 @@ use tonic::transport::Channel;
 
 use crate::checker::{Run, check, is_closed, origin};
 use crate::client::{Act, Client};
-use crate::ledger::Shared;
-use crate::node::{Blow, Node, Place};
+use crate::client_log::Shared;
+use crate::node::{Blow, Node, NodeDir};
 use crate::power::Notes;
 use crate::workflows::WORKFLOWS;
 
@@ -71,8 +71,8 @@ pub struct Outcome {
 }
 
 /// Clients that remember, and how far in the script they are.
-pub struct Life {
-    pub ledger: Shared,
+pub struct Scenario {
+    pub client_log: Shared,
     next: usize,
 }
 
@@ -81,34 +81,34 @@ pub struct Life {
 /// # Errors
 /// A node cannot be started; anything else is a violation.
 pub async fn live(
-    place: &Place,
+    node_dir: &NodeDir,
     step: u64,
     blow: Blow,
     power_fails: bool,
 ) -> anyhow::Result<(Outcome, Shared, Vec<Run>)> {
-    let mut life = Life { ledger: Shared::default(), next: 0 };
+    let mut scenario = Scenario { client_log: Shared::default(), next: 0 };
     let mut outcome = Outcome::default();
-    let mut node = place.start_under_shim(step, blow)?;
-    if life.begin(&mut node).await.is_err() {
+    let mut node = node_dir.start_under_shim(step, blow)?;
+    if scenario.begin(&mut node).await.is_err() {
         outcome.interrupted = true;
-        outcome.went_on = life.go_on(&mut node, &mut outcome).await?;
+        outcome.went_on = scenario.go_on(&mut node, &mut outcome).await?;
     }
     outcome.end(node, blow).await?;
-    outcome.notes = Notes::read(&place.events())?;
+    outcome.notes = Notes::read(&node_dir.events())?;
     outcome.hit = outcome.notes.steps.is_none_or(|steps| step <= steps) && step > 0;
     if power_fails {
         outcome.lost_bytes = outcome.notes.lose_power()?;
     }
-    let mut node = place.start()?;
-    let runs = match life.finish(&mut node).await {
+    let mut node = node_dir.start()?;
+    let runs = match scenario.finish(&mut node).await {
         Ok(runs) => runs,
         Err(error) => {
             outcome.violations.push(format!("after the blow: {error:#}"));
             Vec::new()
         }
     };
-    outcome.violations.extend(check(&life.ledger.open(), &runs));
-    Ok((outcome, life.ledger.clone(), runs))
+    outcome.violations.extend(check(&scenario.client_log.open(), &runs));
+    Ok((outcome, scenario.client_log.clone(), runs))
 }
 
 impl Outcome {
@@ -128,10 +128,10 @@ impl Outcome {
     }
 }
 
-impl Life {
+impl Scenario {
     /// The script, until a call fails. What was refused is not done.
     async fn begin(&mut self, node: &mut Node) -> anyhow::Result<()> {
-        let client = Client { channel: node.connect().await?, ledger: self.ledger.clone() };
+        let client = Client { channel: node.connect().await?, client_log: self.client_log.clone() };
         for act in &SCRIPT {
             let done = match act {
                 Act::Query(id) => client.query_and_work(id).await,
@@ -176,11 +176,11 @@ impl Life {
             finished?;
         }
         // Late or not: the histories show what is missing.
-        histories(&Client { channel, ledger: Shared::default() }).await
+        histories(&Client { channel, client_log: Shared::default() }).await
     }
 
     async fn finish_at(&mut self, channel: Channel) -> anyhow::Result<()> {
-        let client = Client { channel, ledger: self.ledger.clone() };
+        let client = Client { channel, client_log: self.client_log.clone() };
         self.repeat_unanswered(&client).await?;
         let others = async {
             let mut looks = patience::looks();
@@ -220,8 +220,9 @@ impl Life {
     /// What may have been applied is sent again, as it was: once is enough for the server to know it.
     async fn repeat_unanswered(&self, client: &Client) -> anyhow::Result<()> {
         let unanswered: Vec<usize> = {
-            let ledger = self.ledger.open();
-            let unanswered = ledger.calls.iter().enumerate().filter(|(_, call)| call.fate == Fate::Unknown);
+            let client_log = self.client_log.open();
+            let unanswered =
+                client_log.calls.iter().enumerate().filter(|(_, call)| call.fate == Fate::Unknown);
             unanswered.filter(|(_, call)| !call.path.contains("/Poll")).map(|(number, _)| number).collect()
         };
         for number in unanswered {
@@ -254,7 +255,7 @@ async fn labour(client: &Client) {
 
 /// Waits until every workflow has come to its end. All of them have been started.
 async fn all_closed(client: &Client) -> anyhow::Result<()> {
-    let reader = Client { channel: client.channel.clone(), ledger: Shared::default() };
+    let reader = Client { channel: client.channel.clone(), client_log: Shared::default() };
     let mut looks = patience::looks();
     let mut open: Vec<_> = WORKFLOWS.iter().collect();
     while !open.is_empty() {

@@ -3,23 +3,23 @@
 use everlog_log::contract::Backend;
 
 use super::broker::{Broker, Shared};
-use super::home::SimLog;
 use super::nasty::Nasty;
+use super::sim_log::SimLog;
 use crate::dice::Dice;
 
 /// A calm sea, with as many partitions as wished.
-pub struct Sea {
+pub struct CalmBackend {
     broker: Shared,
 }
 
-impl Sea {
+impl CalmBackend {
     pub fn calm(partitions: u32) -> Self {
         let nasty = Nasty { immediate: true, ..Nasty::calm() };
         Self { broker: Shared::new(Broker::new(partitions, nasty, Dice::new(1))) }
     }
 }
 
-impl Backend for Sea {
+impl Backend for CalmBackend {
     type Home = SimLog;
     fn open(&self) -> SimLog {
         SimLog::open(&self.broker)
