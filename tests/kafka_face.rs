@@ -21,7 +21,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 const PARTITIONS: u32 = 4;
 
 /// A log of a test's own, and the directory of its node.
-struct Place {
+struct TestLog {
     options: Options,
     dir: tempfile::TempDir,
 }
@@ -29,7 +29,7 @@ struct Place {
 /// Key, value and headers of a command.
 type Sent<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
-impl Place {
+impl TestLog {
     fn new() -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = Options::new(Cluster::shared()?.bootstrap());
@@ -152,17 +152,17 @@ const START: &str = r#"{"type": "start", "start": {"workflow_type": "Order", "ta
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoever_is_killed()
 -> anyhow::Result<()> {
-    let place = Place::new()?;
-    let mut server = place.start(&[]).await?;
-    let replies = place.topic(PublicTopic::Outcome);
+    let test_log = TestLog::new()?;
+    let mut server = test_log.start(&[]).await?;
+    let replies = test_log.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str()), ("correlation-id", "\u{1}call-7")];
-    let placed = place.command(&[
+    let placed = test_log.command(&[
         ("order-1", START, &asks),
         ("order-2", "nonsense", &asks),
         ("order-3", START, &[]),
     ])?;
 
-    let outcomes = place.outcomes(2)?;
+    let outcomes = test_log.outcomes(2)?;
     let (started, record) =
         outcomes.iter().find(|(outcome, _)| outcome.status == "started").context("started")?;
     ensure!((started.partition as u32, started.offset as u64) == placed[0], "{started:?}");
@@ -178,7 +178,7 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
     let (refused, _) = outcomes.iter().find(|(outcome, _)| outcome.status == "refused").context("refused")?;
     ensure!(refused.code.as_deref() == Some("not_avro"), "{refused:?}");
 
-    let rejected = place.read_until(PublicTopic::Rejection, |read| !read.is_empty())?;
+    let rejected = test_log.read_until(PublicTopic::Rejection, |read| !read.is_empty())?;
     let value = rejected[0].value.as_deref().context("it has a value")?;
     let rejection = Rejection::read(&Writer::own(PublicTopic::Rejection), value)?;
     ensure!((rejection.partition as u32, rejection.offset as u64) == placed[1], "{rejection:?}");
@@ -187,39 +187,39 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
     let begun = |read: &[Record]| {
         events(read).iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count() == 2
     };
-    let read = place.read_until(PublicTopic::Event, begun)?;
+    let read = test_log.read_until(PublicTopic::Event, begun)?;
     for (noun, record) in [
         (PublicTopic::Event, &read[0]),
         (PublicTopic::Rejection, &rejected[0]),
         (PublicTopic::Outcome, record),
     ] {
         let id = frame(record.value.as_deref().context("it has a value")?)?.schema_id;
-        ensure!(id == schema_id(&server, &place.topic(noun)).await?, "{noun:?} has the id {id}");
+        ensure!(id == schema_id(&server, &test_log.topic(noun)).await?, "{noun:?} has the id {id}");
     }
     ensure!(events(&read).iter().all(|event| event.namespace == "default"));
 
     server.crash().await?;
-    place.command(&[("order-4", START, &asks)])?;
-    place.outcomes(3)?;
-    check_once(&place)?;
+    test_log.command(&[("order-4", START, &asks)])?;
+    test_log.outcomes(3)?;
+    check_once(&test_log)?;
     let metric = page::metric(server.metrics_address(), "everlog_ingress_records_total").await?;
     ensure!(metric.is_some_and(|records| records >= 1.0), "{metric:?}");
     Ok(())
 }
 
 /// Every command has one outcome and one beginning, and what was refused stands there once.
-fn check_once(place: &Place) -> anyhow::Result<()> {
+fn check_once(test_log: &TestLog) -> anyhow::Result<()> {
     let mut begun: BTreeMap<String, u32> = BTreeMap::new();
-    for event in events(&place.read_all(PublicTopic::Event)?) {
+    for event in events(&test_log.read_all(PublicTopic::Event)?) {
         if event.r#type == "WorkflowExecutionStarted" {
             *begun.entry(event.workflow_id.into_owned()).or_default() += 1;
         }
     }
     let once = ["order-1", "order-3", "order-4"].map(|id| (id.to_owned(), 1)).into();
     ensure!(begun == once, "{begun:?}");
-    let outcomes = place.read_all(PublicTopic::Outcome)?.len();
+    let outcomes = test_log.read_all(PublicTopic::Outcome)?.len();
     ensure!(outcomes == 3, "{outcomes} outcomes");
-    let rejections = place.read_all(PublicTopic::Rejection)?.len();
+    let rejections = test_log.read_all(PublicTopic::Rejection)?.len();
     ensure!(rejections == 1, "{rejections} rejections");
     Ok(())
 }
@@ -227,23 +227,23 @@ fn check_once(place: &Place) -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothing_else() -> anyhow::Result<()>
 {
-    let place = Place::new()?;
-    let mut server = place.start(&[]).await?;
-    let asks = [("reply-topic", place.topic(PublicTopic::Outcome))];
+    let test_log = TestLog::new()?;
+    let mut server = test_log.start(&[]).await?;
+    let asks = [("reply-topic", test_log.topic(PublicTopic::Outcome))];
     let asks: Vec<_> = asks.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let keys: Vec<String> = (0..16).map(|number| format!("order-{number}")).collect();
     let records: Vec<_> = keys.iter().map(|key| (key.as_str(), START, asks.as_slice())).collect();
-    let first = place.command(&records)?;
-    place.outcomes(records.len())?;
+    let first = test_log.command(&records)?;
+    test_log.outcomes(records.len())?;
     server.stop()?;
-    let second = place.command(&records)?;
+    let second = test_log.command(&records)?;
     let (lost, _) = first[0];
     let in_lost = second.iter().filter(|(partition, _)| *partition == lost).count();
     let end = second.iter().filter(|(partition, _)| *partition == lost).map(|(_, offset)| offset + 1).max();
-    let trimmer = Trimmer::open(&place.options)?;
-    trimmer.delete_below(&place.topic(PublicTopic::Command), lost, end.context("it has records")?)?;
+    let trimmer = Trimmer::open(&test_log.options)?;
+    trimmer.delete_below(&test_log.topic(PublicTopic::Command), lost, end.context("it has records")?)?;
 
-    let server = place.start(&[]).await?;
+    let server = test_log.start(&[]).await?;
     let reason = format!("commands of partition {lost} are not read: ");
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
@@ -262,7 +262,7 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
         page::metric(server.metrics_address(), &name).await.map(Option::unwrap_or_default)
     };
     ensure!(lag(Some(lost)).await? == in_lost as f64, "what was lost has gone nowhere");
-    let outcomes = place.outcomes(records.len() + records.len() - in_lost)?;
+    let outcomes = test_log.outcomes(records.len() + records.len() - in_lost)?;
     let refused = outcomes.iter().filter(|(outcome, _)| outcome.code.as_deref() == Some("already_started"));
     ensure!(refused.count() == records.len() - in_lost, "the other partitions are read on");
     let appended = page::metric(server.metrics_address(), "everlog_partition_appended_total").await?;
@@ -278,45 +278,45 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Result<()> {
-    let place = Place::new()?;
-    let mut server = place.start(&[]).await?;
-    let replies = place.topic(PublicTopic::Outcome);
+    let test_log = TestLog::new()?;
+    let mut server = test_log.start(&[]).await?;
+    let replies = test_log.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str())];
-    place.command(&[("order-1", START, &asks), ("order-2", START, &asks)])?;
-    place.outcomes(2)?;
+    test_log.command(&[("order-1", START, &asks), ("order-2", START, &asks)])?;
+    test_log.outcomes(2)?;
     server.stop()?;
-    ensure!(place.read_all(PublicTopic::Command)?.len() == 2, "they are kept for a day");
-    place.command(&[("order-3", START, &asks)])?;
+    ensure!(test_log.read_all(PublicTopic::Command)?.len() == 2, "they are kept for a day");
+    test_log.command(&[("order-3", START, &asks)])?;
 
-    let _server = place.start(&[("EVERLOG_INGRESS__KEEP_MS", "0")]).await?;
+    let _server = test_log.start(&[("EVERLOG_INGRESS__KEEP_MS", "0")]).await?;
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         // Who reads while they are deleted is told so.
-        match place.read_all(PublicTopic::Command) {
+        match test_log.read_all(PublicTopic::Command) {
             Ok(left) if left.is_empty() => break,
             left => ensure!(!deadline.is_over(), "they are still there: {left:?}"),
         }
         looks.tick().await;
     }
-    ensure!(place.outcomes(3)?.len() == 3, "the one that came meanwhile was taken before it went");
+    ensure!(test_log.outcomes(3)?.len() == 3, "the one that came meanwhile was taken before it went");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_a_tool_had_the_group_pass_over_stay_and_are_read() -> anyhow::Result<()> {
-    let place = Place::new()?;
-    let mut server = place.start(&[]).await?;
-    let replies = place.topic(PublicTopic::Outcome);
+    let test_log = TestLog::new()?;
+    let mut server = test_log.start(&[]).await?;
+    let replies = test_log.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str())];
-    place.command(&[("order-1", START, &asks)])?;
-    place.outcomes(1)?;
+    test_log.command(&[("order-1", START, &asks)])?;
+    test_log.outcomes(1)?;
     server.stop()?;
-    place.command(&[("order-2", START, &asks)])?;
-    place.pass_over()?;
-    CommandsRetention::open(&place.options)?.trim(i64::MAX)?;
-    ensure!(place.read_all(PublicTopic::Command)?.len() == 2, "what was passed over was not read");
+    test_log.command(&[("order-2", START, &asks)])?;
+    test_log.pass_over()?;
+    CommandsRetention::open(&test_log.options)?.trim(i64::MAX)?;
+    ensure!(test_log.read_all(PublicTopic::Command)?.len() == 2, "what was passed over was not read");
 
-    let _server = place.start(&[]).await?;
-    ensure!(place.outcomes(2)?.len() == 2, "nothing is passed over");
+    let _server = test_log.start(&[]).await?;
+    ensure!(test_log.outcomes(2)?.len() == 2, "nothing is passed over");
     Ok(())
 }

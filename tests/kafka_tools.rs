@@ -49,26 +49,26 @@ impl Spot {
     }
 
     /// Runs the binary by hand.
-    fn run(&self, words: &[&str], input: &str) -> anyhow::Result<Told> {
+    fn run(&self, words: &[&str], input: &str) -> anyhow::Result<CliOutput> {
         run(words, &self.variables, input)
     }
 }
 
 /// How the binary ended, and what it said.
 #[derive(Debug)]
-struct Told {
+struct CliOutput {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Told {
+impl CliOutput {
     fn lines(&self) -> anyhow::Result<Vec<Value>> {
         self.out.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
     }
 }
 
-fn run(words: &[&str], variables: &[(&'static str, String)], input: &str) -> anyhow::Result<Told> {
+fn run(words: &[&str], variables: &[(&'static str, String)], input: &str) -> anyhow::Result<CliOutput> {
     use std::io::Write;
     let mut command = Command::new(binary()?);
     command.args(words).envs(variables.iter().map(|(name, value)| (*name, value)));
@@ -77,7 +77,7 @@ fn run(words: &[&str], variables: &[(&'static str, String)], input: &str) -> any
     process.stdin.take().context("it has one")?.write_all(input.as_bytes())?;
     let Output { status, stdout, stderr } = process.wait_with_output()?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Told { code: status.code(), out: text(stdout), err: text(stderr) })
+    Ok(CliOutput { code: status.code(), out: text(stdout), err: text(stderr) })
 }
 
 async fn start(server: &Server, id: &str) -> anyhow::Result<()> {
@@ -95,18 +95,18 @@ async fn start(server: &Server, id: &str) -> anyhow::Result<()> {
 
 /// Runs it until its lines are as wished: what is acknowledged is there a moment later.
 fn until(
-    run: impl Fn() -> anyhow::Result<Told>,
+    run: impl Fn() -> anyhow::Result<CliOutput>,
     wished: impl Fn(&[Value]) -> bool,
 ) -> anyhow::Result<Vec<Value>> {
     let deadline = patience::deadline();
     loop {
-        let told = run()?;
-        ensure!(told.code == Some(0), "{told:?}");
-        let lines = told.lines()?;
+        let output = run()?;
+        ensure!(output.code == Some(0), "{output:?}");
+        let lines = output.lines()?;
         if wished(&lines) {
             return Ok(lines);
         }
-        ensure!(!deadline.is_over(), "{told:?}");
+        ensure!(!deadline.is_over(), "{output:?}");
     }
 }
 
@@ -164,15 +164,15 @@ fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
         ["command", "send", "--workflow-id", "order-1", "--namespace", "default", "--command-id", "c-1"];
     let words =
         ["--deliver-at", "1700000000000", "start", "--workflow-type", "Order", "--task-queue", "orders"];
-    let told = spot.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let output = spot.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
+    assert_eq!(output.code, Some(0), "{output:?}");
     let json = "{\"type\": \"cancel\",  \"cancel\": {\"reason\": \"12345678901234567890123\"}}";
     let by_hand = spot.run(&[&begin[..], &["json"]].concat(), json)?;
     assert_eq!(by_hand.code, Some(0), "{by_hand:?}");
     let records = read(&spot.options, &spot.topic("commands"), 2)?;
     let places: Vec<_> = records.iter().map(|record| (record.partition, record.offset)).collect();
-    for (told, (partition, offset)) in [told, by_hand].iter().zip(places) {
-        let line = &told.lines()?[0];
+    for (output, (partition, offset)) in [output, by_hand].iter().zip(places) {
+        let line = &output.lines()?[0];
         assert_eq!(
             (line["partition"].as_u64(), line["offset"].as_u64()),
             (Some(partition.into()), Some(offset))
@@ -199,13 +199,15 @@ fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
 }
 
 /// Commands to a node that serves, and what the public topics say of them.
-fn commands_are_obeyed_or_refused(run: impl Fn(&[&str], &str) -> anyhow::Result<Told>) -> anyhow::Result<()> {
+fn commands_are_obeyed_or_refused(
+    run: impl Fn(&[&str], &str) -> anyhow::Result<CliOutput>,
+) -> anyhow::Result<()> {
     let within_ms = patience::most().as_millis().to_string();
     let begin = ["command", "send", "--workflow-id", "by-hand", "--reply", "--reply-timeout-ms", &within_ms];
     let send = |words: &[&str], input: &str| {
-        let told = run(&[&begin[..], words].concat(), input)?;
-        let last = told.lines()?.pop().with_context(|| format!("{told:?}"))?;
-        anyhow::Ok((told.code, last))
+        let output = run(&[&begin[..], words].concat(), input)?;
+        let last = output.lines()?.pop().with_context(|| format!("{output:?}"))?;
+        anyhow::Ok((output.code, last))
     };
     let start = ["start", "--workflow-type", "Order", "--task-queue", "orders", "--input", "{\"total\": 12}"];
     let (code, outcome) = send(&start, "")?;
@@ -260,8 +262,8 @@ fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow:
     let spot = Spot::new(Cluster::shared()?)?;
     topics::create(&spot.options)?;
     let words = ["command", "send", "--workflow-id", "a", "--reply", "--reply-timeout-ms", "1000", "cancel"];
-    let told = spot.run(&words, "")?;
-    assert!(told.code == Some(2) && told.err.contains("no outcome came within 1000 ms"), "{told:?}");
+    let output = spot.run(&words, "")?;
+    assert!(output.code == Some(2) && output.err.contains("no outcome came within 1000 ms"), "{output:?}");
     let record = read(&spot.options, &spot.topic("commands"), 1)?.remove(0);
     let expected = ("reply-topic".to_owned(), Some(spot.topic("replies").into()));
     assert_eq!(record.headers, [expected]);
@@ -273,10 +275,10 @@ fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow:
 fn more_replicas_than_brokers_are_refused_with_what_to_set() -> anyhow::Result<()> {
     let mut spot = Spot::new(Cluster::shared()?)?;
     spot.variables.retain(|(name, _)| *name != "EVERLOG_KAFKA__REPLICATION");
-    let told = spot.run(&["topics", "create"], "")?;
+    let output = spot.run(&["topics", "create"], "")?;
     let expected = "the cluster has 1 broker, kafka.replication is 3: set it to 1, or add brokers\n";
-    assert!(told.code == Some(1) && told.err.ends_with(expected), "{told:?}");
-    assert!(!told.err.contains("does not answer"), "{told:?}");
+    assert!(output.code == Some(1) && output.err.ends_with(expected), "{output:?}");
+    assert!(!output.err.contains("does not answer"), "{output:?}");
     let none = spot.run(&["topics", "check"], "")?;
     assert_eq!((none.code, none.out.matches("missing").count()), (Some(3), 9), "{none:?}");
     Ok(())
@@ -315,22 +317,22 @@ fn schemas_are_registered_and_found_in_a_real_registry() -> anyhow::Result<()> {
 }
 
 /// What the doctor says that is not "ok".
-fn complaints(told: &Told) -> anyhow::Result<Vec<(String, String, String)>> {
+fn complaints(output: &CliOutput) -> anyhow::Result<Vec<(String, String, String)>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let lines = told.lines()?;
+    let lines = output.lines()?;
     let bad = lines.iter().filter(|line| line["verdict"] != "ok");
     Ok(bad.map(|line| (text(&line["verdict"]), text(&line["about"]), text(&line["found"]))).collect())
 }
 
 /// Runs the doctor until nothing is wrong: what was done is seen a moment later, and a node may be slow to answer.
-fn until_well(run: impl Fn() -> anyhow::Result<Told>) -> anyhow::Result<Told> {
+fn until_well(run: impl Fn() -> anyhow::Result<CliOutput>) -> anyhow::Result<CliOutput> {
     let deadline = patience::deadline();
     loop {
-        let told = run()?;
-        if told.code == Some(0) && complaints(&told)?.is_empty() {
-            return Ok(told);
+        let output = run()?;
+        if output.code == Some(0) && complaints(&output)?.is_empty() {
+            return Ok(output);
         }
-        ensure!(!deadline.is_over(), "{told:?}");
+        ensure!(!deadline.is_over(), "{output:?}");
     }
 }
 
@@ -413,12 +415,12 @@ impl Houses {
     fn until(&self, wished: impl Fn(Option<i32>, &[Value]) -> bool) -> anyhow::Result<Vec<Value>> {
         let deadline = patience::deadline();
         loop {
-            let told = self.0.run(&["cluster", "status", "--json"], "")?;
-            let lines = told.lines()?;
-            if wished(told.code, &lines) {
+            let output = self.0.run(&["cluster", "status", "--json"], "")?;
+            let lines = output.lines()?;
+            if wished(output.code, &lines) {
                 return Ok(lines);
             }
-            ensure!(!deadline.is_over(), "{told:?}");
+            ensure!(!deadline.is_over(), "{output:?}");
         }
     }
 }

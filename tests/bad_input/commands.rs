@@ -15,9 +15,9 @@ use prost::Message;
 use tonic::Code;
 
 use crate::ids::signal_for;
-use crate::row::{Action, Expected, Row, Told, invalid, refused, row, story, taken};
+use crate::row::{Action, Expected, Observation, Row, invalid, refused, row, story, taken};
 use crate::worker::{activity, command, commands, complete, schedule, timer};
-use crate::world::{World, seconds, text, told};
+use crate::world::{World, observation, seconds, text};
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
@@ -233,10 +233,11 @@ fn unknown() -> Command {
     Command { command_type: 99, ..Command::default() }
 }
 
-async fn long_heartbeat(world: World) -> anyhow::Result<Told> {
+async fn long_heartbeat(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let order = engine_activity::Schedule { heartbeat_timeout: Some(Span::from_ms(90_000)), ..schedule() };
-    let told = world.work(&run, vec![command(CommandAttributes::ScheduleActivity(Box::new(order)))]).await?;
+    let observation =
+        world.work(&run, vec![command(CommandAttributes::ScheduleActivity(Box::new(order)))]).await?;
     let mut left = "none".to_owned();
     for event in world.events(&run).await? {
         if let Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) = event.attributes {
@@ -244,27 +245,27 @@ async fn long_heartbeat(world: World) -> anyhow::Result<Told> {
             left = format!("{} ms", timeout.seconds * 1_000 + i64::from(timeout.nanos) / 1_000_000);
         }
     }
-    Ok(Told { left, ..told })
+    Ok(Observation { left, ..observation })
 }
 
-async fn complete_over_signal(world: World) -> anyhow::Result<Told> {
+async fn complete_over_signal(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     world.send(signal_for(&world, &run.id)).await?;
-    let told = told(world.send(world.completion(&task.task_token, vec![complete(1)])).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(world.completion(&task.task_token, vec![complete(1)])).await);
+    world.leaving(&run, observation).await
 }
 
 /// From the second attempt on a task that fails is handed out again when its time is over, which is enough for an answer.
-async fn bad_thrice(world: World) -> anyhow::Result<Told> {
+async fn bad_thrice(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|start| start.workflow_task_timeout = Some(seconds(5))).await?;
-    let (mut attempts, mut last) = (Vec::new(), Told::default());
+    let (mut attempts, mut last) = (Vec::new(), Observation::default());
     for _ in 0..3 {
         let task = world.task(&run).await?;
         let bad = vec![activity(|order| order.start_to_close_timeout = None)];
-        last = told(world.send(world.completion(&task.task_token, bad)).await);
+        last = observation(world.send(world.completion(&task.task_token, bad)).await);
         attempts.push(task.attempt);
     }
     let failures = world.transcript(&run).await?.matches("WORKFLOW_TASK_FAILED").count();
-    Ok(Told { left: format!("{failures} failure written, attempts {attempts:?}"), ..last })
+    Ok(Observation { left: format!("{failures} failure written, attempts {attempts:?}"), ..last })
 }

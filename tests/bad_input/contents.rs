@@ -17,7 +17,7 @@ use prost_types::field_descriptor_proto::Type;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use tonic::{Code, Request};
 
-use crate::world::{Run, World, told};
+use crate::world::{Run, World, observation};
 
 /// Requests in whose fields there is something to break, and fields in all: those of the API as it is now, at the least.
 const REQUESTS_MIN: usize = 60;
@@ -53,11 +53,14 @@ async fn contents_that_no_client_can_read_are_refused_wherever_they_stand() -> a
             fields += 1;
             for (what, contents) in BROKEN {
                 let request = Request::new(within(&field, contents));
-                let told = told(world.call(&path, request).await);
-                let is_refused =
-                    told.code == Some(Code::Internal) && told.message.contains("error unmarshalling request");
-                if !is_refused && told.code != Some(Code::Unimplemented) {
-                    faults.push(format!("{path} {field:?} {what}: {:?} {}", told.code, told.message));
+                let observation = observation(world.call(&path, request).await);
+                let is_refused = observation.code == Some(Code::Internal)
+                    && observation.message.contains("error unmarshalling request");
+                if !is_refused && observation.code != Some(Code::Unimplemented) {
+                    faults.push(format!(
+                        "{path} {field:?} {what}: {:?} {}",
+                        observation.code, observation.message
+                    ));
                 }
             }
         }

@@ -12,9 +12,9 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::{Code, Request};
 
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken};
 use crate::worker::complete;
-use crate::world::{BYSTANDER, CLOSED, World, execution, path_of, queue, request, start, text, told};
+use crate::world::{BYSTANDER, CLOSED, World, execution, observation, path_of, queue, request, start, text};
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
@@ -128,14 +128,14 @@ fn terminate(id: &'static str) -> Action {
     })
 }
 
-async fn terminate_no_chain(world: World) -> anyhow::Result<Told> {
+async fn terminate_no_chain(world: World) -> anyhow::Result<Observation> {
     let request = TerminateWorkflowExecutionRequest {
         namespace: world.namespace.clone(),
         workflow_execution: Some(execution(BYSTANDER)),
         first_execution_run_id: "no run".into(),
         ..TerminateWorkflowExecutionRequest::default()
     };
-    Ok(told(world.send(request).await))
+    Ok(observation(world.send(request).await))
 }
 
 fn cancel(id: &'static str) -> Action {
@@ -156,27 +156,27 @@ fn query(query_type: Option<&'static str>) -> Action {
     })
 }
 
-async fn start_twice_without_request_id(world: World) -> anyhow::Result<Told> {
+async fn start_twice_without_request_id(world: World) -> anyhow::Result<Observation> {
     let mut start = world.start_of(&world.fresh("run"));
     start.request_id.clear();
     world.answer::<StartWorkflowExecutionResponse>(start.clone()).await?;
-    Ok(told(world.send(start).await))
+    Ok(observation(world.send(start).await))
 }
 
-async fn start_running(world: World) -> anyhow::Result<Told> {
-    Ok(told(world.send(world.start_of(BYSTANDER)).await))
+async fn start_running(world: World) -> anyhow::Result<Observation> {
+    Ok(observation(world.send(world.start_of(BYSTANDER)).await))
 }
 
 /// A start whose Workflow Id is no UTF-8: made by hand, since no client would send it.
-async fn invalid_utf8(world: World) -> anyhow::Result<Told> {
+async fn invalid_utf8(world: World) -> anyhow::Result<Observation> {
     let mut start = world.start_of("torn").encode_to_vec();
     let at = start.windows(4).position(|bytes| bytes == b"torn").unwrap_or_default();
     start[at + 1] = 0xff;
     let path = path_of::<everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest>();
-    Ok(told(world.call(&path, Request::new(start.into())).await))
+    Ok(observation(world.call(&path, Request::new(start.into())).await))
 }
 
-async fn complete_closed(world: World) -> anyhow::Result<Told> {
+async fn complete_closed(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let terminate = TerminateWorkflowExecutionRequest {
@@ -185,12 +185,12 @@ async fn complete_closed(world: World) -> anyhow::Result<Told> {
         ..TerminateWorkflowExecutionRequest::default()
     };
     world.send(terminate).await?;
-    let told = told(world.send(world.completion(&task.task_token, vec![complete(0)])).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(world.completion(&task.task_token, vec![complete(0)])).await);
+    world.leaving(&run, observation).await
 }
 
 /// The worker knows no such query, and says so.
-async fn unknown_query(world: World) -> anyhow::Result<Told> {
+async fn unknown_query(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     world.work(&run, Vec::new()).await?;
     world.until(&run, EventType::WorkflowTaskCompleted).await?;
@@ -213,5 +213,5 @@ async fn unknown_query(world: World) -> anyhow::Result<Told> {
     };
     let (answer, worked) = tokio::join!(world.send(query), worker);
     worked?;
-    world.leaving(&run, told(answer)).await
+    world.leaving(&run, observation(answer)).await
 }

@@ -26,10 +26,10 @@ use tonic::transport::Channel;
 use tonic::{Code, Request};
 
 use crate::ids::signal_for;
-use crate::row::Told;
+use crate::row::Observation;
 use crate::sizes::BLOB_BYTES_MAX;
 use crate::worker::{command, timer};
-use crate::world::{Run, World, path_of, payloads_of, queue, seconds, text, told};
+use crate::world::{Run, World, observation, path_of, payloads_of, queue, seconds, text};
 
 /// The longest request.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -78,10 +78,10 @@ impl House {
 }
 
 #[track_caller]
-fn expect(told: &Told, code: Code, message: &str) {
+fn expect(observation: &Observation, code: Code, message: &str) {
     assert!(
-        told.code == Some(code) && told.message.starts_with(message),
-        "expected {code:?} {message:?}, got {told}"
+        observation.code == Some(code) && observation.message.starts_with(message),
+        "expected {code:?} {message:?}, got {observation}"
     );
 }
 
@@ -93,11 +93,11 @@ async fn names_of_a_thousand_bytes_are_taken_and_come_back_whole() -> anyhow::Re
     start.workflow_type = Some(WorkflowType { name: text(1_000) });
     start.task_queue = Some(queue(&text(1_000)));
     (start.identity, start.request_id) = (text(1_000), text(1_000));
-    expect(&told(world.send(start).await), Code::Ok, "");
+    expect(&observation(world.send(start).await), Code::Ok, "");
     let run = Run { id: id.clone(), run_id: String::new(), queue: text(1_000) };
     let mut signal = signal_for(world, &id);
     (signal.signal_name, signal.request_id) = (text(1_000), text(1_000));
-    expect(&told(world.send(signal).await), Code::Ok, "");
+    expect(&observation(world.send(signal).await), Code::Ok, "");
     expect(&world.work(&run, Vec::new()).await?, Code::Ok, "");
     let transcript = world.transcript(&run).await?;
     assert!(transcript.contains("SIGNALED, WORKFLOW_TASK_STARTED, WORKFLOW_TASK_COMPLETED"), "{transcript}");
@@ -110,10 +110,10 @@ async fn payloads_of_two_mebibytes_are_taken_and_come_back_whole() -> anyhow::Re
     let run = world.begin(|start| start.input = payloads_of(BLOB_BYTES_MAX)).await?;
     let mut signal = signal_for(world, &run.id);
     signal.input = payloads_of(BLOB_BYTES_MAX);
-    expect(&told(world.send(signal.clone()).await), Code::Ok, "");
+    expect(&observation(world.send(signal.clone()).await), Code::Ok, "");
     signal.input = payloads_of(BLOB_BYTES_MAX + 1);
     signal.request_id = world.fresh("request");
-    expect(&told(world.send(signal).await), Code::InvalidArgument, "Blob data size exceeds limit.");
+    expect(&observation(world.send(signal).await), Code::InvalidArgument, "Blob data size exceeds limit.");
     let mut bytes = Vec::new();
     for event in world.events(&run).await? {
         let input = match event.attributes {
@@ -143,8 +143,8 @@ async fn a_request_of_four_mebibytes_is_taken_and_one_byte_more_is_not() -> anyh
     let House { world, server: _server, .. } = &house().await?;
     let path = path_of::<StartWorkflowExecutionRequest>();
     let call = |bytes: usize| world.call(&path, Request::new(start_of_bytes(world, bytes)));
-    expect(&told(call(MESSAGE_BYTES_MAX).await), Code::Ok, "");
-    let beyond = told(call(MESSAGE_BYTES_MAX + 1).await);
+    expect(&observation(call(MESSAGE_BYTES_MAX).await), Code::Ok, "");
+    let beyond = observation(call(MESSAGE_BYTES_MAX + 1).await);
     expect(&beyond, Code::ResourceExhausted, "grpc: received message larger than max (4194305 vs. 4194304)");
     Ok(())
 }
@@ -227,7 +227,7 @@ async fn a_header_list_that_is_too_large_ends_its_own_call_only() -> anyhow::Res
         let path = path_of::<StartWorkflowExecutionRequest>();
         let answer = patience::answer(&path, raw::call(&channel, &path, call)).await?;
         assert!(answer.is_err(), "{headers} headers of {value_bytes} bytes were taken");
-        expect(&told(house.world.send(house.world.describe(&id)).await), Code::NotFound, "");
+        expect(&observation(house.world.send(house.world.describe(&id)).await), Code::NotFound, "");
     }
     house.is_well(before_kib).await
 }
@@ -246,16 +246,17 @@ async fn two_thousand_streams_wait_on_one_connection_while_others_are_served() -
         house.world.begin(|_fine| {}).await?;
     }
     are_served.store(true, Ordering::Relaxed);
-    while let Some(told) = polls.join_next().await {
-        let told = told?;
-        let fits = matches!(told.code, Some(Code::Ok | Code::ResourceExhausted | Code::DeadlineExceeded));
-        assert!(fits, "a poll got {told}");
+    while let Some(observation) = polls.join_next().await {
+        let observation = observation?;
+        let fits =
+            matches!(observation.code, Some(Code::Ok | Code::ResourceExhausted | Code::DeadlineExceeded));
+        assert!(fits, "a poll got {observation}");
     }
     house.is_well(before_kib).await
 }
 
 /// Polls again and again, until others have been served or it is refused: they are not served because the polls end.
-async fn poll_until(world: World, name: String, are_served: Arc<AtomicBool>) -> Told {
+async fn poll_until(world: World, name: String, are_served: Arc<AtomicBool>) -> Observation {
     let poll = PollWorkflowTaskQueueRequest {
         namespace: world.namespace.clone(),
         task_queue: Some(queue(&name)),
@@ -264,10 +265,10 @@ async fn poll_until(world: World, name: String, are_served: Arc<AtomicBool>) -> 
     loop {
         let mut call = Request::new(Bytes::from(poll.encode_to_vec()));
         call.set_timeout(POLL);
-        let told = told(world.call(&path_of::<PollWorkflowTaskQueueRequest>(), call).await);
-        let has_waited = matches!(told.code, Some(Code::Ok | Code::DeadlineExceeded));
+        let observation = observation(world.call(&path_of::<PollWorkflowTaskQueueRequest>(), call).await);
+        let has_waited = matches!(observation.code, Some(Code::Ok | Code::DeadlineExceeded));
         if !has_waited || are_served.load(Ordering::Relaxed) {
-            return told;
+            return observation;
         }
     }
 }
@@ -342,12 +343,13 @@ async fn a_map_of_a_million_entries_is_settled_in_little_memory() -> anyhow::Res
     }
     for (what, path, bytes) in crowds {
         let (before_kib, begun) = (house.peak_kib()?, Instant::now());
-        let told = told(world.call(&path, Request::new(bytes.into())).await);
+        let observation = observation(world.call(&path, Request::new(bytes.into())).await);
         let (took, growth_kib) = (begun.elapsed(), house.peak_kib()?.saturating_sub(before_kib));
-        println!("{what}: {told} after {took:?}, {growth_kib} KiB");
-        let settled = matches!(told.code, Some(Code::Ok | Code::InvalidArgument | Code::ResourceExhausted));
+        println!("{what}: {observation} after {took:?}, {growth_kib} KiB");
+        let settled =
+            matches!(observation.code, Some(Code::Ok | Code::InvalidArgument | Code::ResourceExhausted));
         if !settled || growth_kib > GROWTH_KIB_MAX {
-            faults.push(format!("{what}: {told} after {took:?}, {growth_kib} KiB"));
+            faults.push(format!("{what}: {observation} after {took:?}, {growth_kib} KiB"));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -32,7 +32,7 @@ use everlog_tests::server::Server;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use row::{Note, Row, Told};
+use row::{Note, Observation, Row};
 use world::{BYSTANDER, World};
 
 /// Kinds of bad input that the table must cover.
@@ -98,19 +98,19 @@ fn count(rows: &[Row], wanted: fn(&Note) -> bool) -> usize {
 
 /// Sends a row's input and looks at the answer and at what it left.
 async fn try_row(row: &Row, world: &World) -> Vec<String> {
-    let told = match (row.action)(world.clone()).await {
-        Ok(told) => told,
+    let observation = match (row.action)(world.clone()).await {
+        Ok(observation) => observation,
         Err(error) => return vec![format!("{row}\n    the story breaks off: {error:#}")],
     };
-    let mut faults: Vec<String> = row.judge(&told).into_iter().collect();
-    faults.extend(traces(row, &told, world).await);
+    let mut faults: Vec<String> = row.judge(&observation).into_iter().collect();
+    faults.extend(traces(row, &observation, world).await);
     faults
 }
 
 /// What a refusal left behind and must not have.
-async fn traces(row: &Row, told: &Told, world: &World) -> Option<String> {
-    if told.code != Some(Code::Ok)
-        && let Some(id) = &told.unknown_id
+async fn traces(row: &Row, observation: &Observation, world: &World) -> Option<String> {
+    if observation.code != Some(Code::Ok)
+        && let Some(id) = &observation.unknown_id
     {
         let found = world.send(world.describe(id)).await;
         if !found.as_ref().is_err_and(|status| status.code() == Code::NotFound) {

@@ -100,8 +100,8 @@ async fn a_memo_and_a_state_that_are_beyond_their_marks_are_told_once() -> anyho
     for (metric, bytes, more, words) in rows {
         let before = house.counted(metric).await?;
         let run = house.world.begin(|start| start.memo = Some(memo_of(bytes))).await?;
-        let told = (house.counted(metric).await? - before, house.said(&run)?);
-        ensure!(told.0 == more && told.1 == words, "a memo of {bytes} bytes: {told:?}");
+        let observation = (house.counted(metric).await? - before, house.said(&run)?);
+        ensure!(observation.0 == more && observation.1 == words, "a memo of {bytes} bytes: {observation:?}");
     }
     let run = house.world.begin(|start| start.memo = Some(memo_of(MEMO_BYTES + 1))).await?;
     let before = house.counted(MEMOS).await?;
@@ -121,9 +121,9 @@ async fn a_payload_that_is_beyond_its_mark_is_told_once() -> anyhow::Result<()> 
     let run = house.world.begin(|_fine| {}).await?;
     for (bytes, runs) in [(BLOB_BYTES, 0.0), (BLOB_BYTES + 1, 1.0), (BLOB_BYTES + 1, 1.0)] {
         house.signal(&run, payloads_of(bytes)).await?;
-        let (told, said) = (house.counted(PAYLOADS).await?, house.said(&run)?);
+        let (observation, said) = (house.counted(PAYLOADS).await?, house.said(&run)?);
         let lines = said.iter().filter(|words| **words == "bytes of one payload").count();
-        ensure!((told, lines as f64) == (runs, runs), "{bytes} bytes: {told}, {said:?}");
+        ensure!((observation, lines as f64) == (runs, runs), "{bytes} bytes: {observation}, {said:?}");
     }
     Ok(())
 }
@@ -135,9 +135,9 @@ async fn a_history_that_is_beyond_its_mark_of_events_is_told_once() -> anyhow::R
     for (events, histories) in [(3, 0.0), (4, 0.0), (EVENTS, 0.0), (EVENTS + 1, 1.0), (EVENTS + 2, 1.0)] {
         house.signal(&run, None).await?;
         ensure!(house.world.history_length(&run.id).await? == events);
-        let (told, said) = (house.counted(HISTORIES).await?, house.said(&run)?);
+        let (observation, said) = (house.counted(HISTORIES).await?, house.said(&run)?);
         let expected = if histories > 0.0 { &["events"][..] } else { &[] };
-        ensure!(told == histories && said == expected, "{events} events: {told}, {said:?}");
+        ensure!(observation == histories && said == expected, "{events} events: {observation}, {said:?}");
     }
     Ok(())
 }

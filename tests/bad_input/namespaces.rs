@@ -14,8 +14,8 @@ use prost::{Message, Name};
 use tonic::Code;
 
 use crate::ids::signal_for;
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
-use crate::world::{World, queue, seconds, text, told};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken};
+use crate::world::{World, observation, queue, seconds, text};
 
 const DELETED: &str = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
 const SEEN: &str = "a name stands in log lines, metrics and tables, where it has to be seen for what it is";
@@ -76,7 +76,7 @@ fn named(name: &'static str) -> Action {
             workflow_execution_retention_period: Some(seconds(86_400)),
             ..RegisterNamespaceRequest::default()
         };
-        Box::pin(async move { Ok(told(world.send(request).await)) })
+        Box::pin(async move { Ok(observation(world.send(request).await)) })
     })
 }
 
@@ -90,12 +90,12 @@ fn delete(namespace: &str, namespace_id: &str) -> DeleteNamespaceRequest {
 
 fn asked(namespace: &'static str, namespace_id: &'static str) -> Action {
     Box::new(move |world| {
-        Box::pin(async move { Ok(told(world.send(delete(namespace, namespace_id)).await)) })
+        Box::pin(async move { Ok(observation(world.send(delete(namespace, namespace_id)).await)) })
     })
 }
 
-async fn delete_long(world: World) -> anyhow::Result<Told> {
-    Ok(told(world.send(delete(&text(1001), "")).await))
+async fn delete_long(world: World) -> anyhow::Result<Observation> {
+    Ok(observation(world.send(delete(&text(1001), "")).await))
 }
 
 fn poll(world: &World) -> PollWorkflowTaskQueueRequest {
@@ -111,7 +111,7 @@ fn after<M: Message + Name + 'static>(ask: fn(&World, &Bytes) -> M) -> Action {
     Box::new(move |world| {
         Box::pin(async move {
             let (_, world, token) = deleted(world).await?;
-            Ok(told(world.send(ask(&world, &token)).await))
+            Ok(observation(world.send(ask(&world, &token)).await))
         })
     })
 }
@@ -134,20 +134,20 @@ async fn deleted(world: World) -> anyhow::Result<(String, World, Bytes)> {
 }
 
 /// Waits until the world's namespace is refused so: a Temporal server may take a while to tell all of itself.
-async fn refusing(world: &World, code: Code) -> anyhow::Result<Told> {
+async fn refusing(world: &World, code: Code) -> anyhow::Result<Observation> {
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
-        let told = told(world.send(world.describe("there")).await);
+        let observation = observation(world.send(world.describe("there")).await);
         // A run that is not known is another matter.
-        if told.code == Some(code) && told.message.starts_with("Namespace ") {
-            return Ok(told);
+        if observation.code == Some(code) && observation.message.starts_with("Namespace ") {
+            return Ok(observation);
         }
-        anyhow::ensure!(!deadline.is_over(), "{} was answered with {told}", world.namespace);
+        anyhow::ensure!(!deadline.is_over(), "{} was answered with {observation}", world.namespace);
     }
 }
 
-async fn by_its_former_name(world: World) -> anyhow::Result<Told> {
+async fn by_its_former_name(world: World) -> anyhow::Result<Observation> {
     let (namespace, world, _) = deleted(world).await?;
     refusing(&World { namespace, ..world }, Code::NotFound).await
 }

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tonic::{Code, Request};
 
 use crate::ids::signal_for;
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
-use crate::world::{BYSTANDER, Run, World, execution, path_of, queue, request, text, told};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken};
+use crate::world::{BYSTANDER, Run, World, execution, observation, path_of, queue, request, text};
 
 const TERMINATE_EXISTING: i32 = 3;
 /// Shorter than any poll may wait.
@@ -51,10 +51,10 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// A call with a deadline that is soon over.
-async fn call_soon<M: Message + Name>(world: &World, request: M) -> Told {
+async fn call_soon<M: Message + Name>(world: &World, request: M) -> Observation {
     let mut call = Request::new(Bytes::from(request.encode_to_vec()));
     call.set_timeout(SOON);
-    told(world.call(&path_of::<M>(), call).await)
+    observation(world.call(&path_of::<M>(), call).await)
 }
 
 /// One such call.
@@ -68,9 +68,9 @@ fn too_soon<M: Message + Name + 'static>(make: fn(&World) -> M) -> Action {
         Box::pin(async move {
             let deadline = patience::deadline();
             loop {
-                let told = call_soon(&world, make(&world)).await;
-                if told.code != Some(Code::DeadlineExceeded) || deadline.is_over() {
-                    return Ok(told);
+                let observation = call_soon(&world, make(&world)).await;
+                if observation.code != Some(Code::DeadlineExceeded) || deadline.is_over() {
+                    return Ok(observation);
                 }
             }
         })
@@ -103,18 +103,18 @@ fn poll_activities(world: &World) -> PollActivityTaskQueueRequest {
 }
 
 /// A task comes while it waits, so that nobody has to wait for its end.
-async fn poll_without_deadline(world: World) -> anyhow::Result<Told> {
+async fn poll_without_deadline(world: World) -> anyhow::Result<Observation> {
     let id = world.fresh("run");
     let start = world.start_of(&id);
     let poll = PollWorkflowTaskQueueRequest { task_queue: start.task_queue.clone(), ..poll_tasks(&world) };
     let (answer, started) = tokio::join!(world.send(poll), world.send(start));
     started?;
-    Ok(told(answer))
+    Ok(observation(answer))
 }
 
-async fn garbage_page_token(world: World) -> anyhow::Result<Told> {
+async fn garbage_page_token(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
-    Ok(told(world.send(world.history_of(&run, Bytes::from_static(b"\xffgarbage"))).await))
+    Ok(observation(world.send(world.history_of(&run, Bytes::from_static(b"\xffgarbage"))).await))
 }
 
 /// The token of a run's second page.
@@ -127,13 +127,13 @@ async fn page_token(world: &World, run: &Run) -> anyhow::Result<Bytes> {
     Ok(page.next_page_token)
 }
 
-async fn page_token_of_another_id(world: World) -> anyhow::Result<Told> {
+async fn page_token_of_another_id(world: World) -> anyhow::Result<Observation> {
     let (one, other) = (world.begin(|_fine| {}).await?, world.begin(|_fine| {}).await?);
     let token = page_token(&world, &one).await?;
-    Ok(told(world.send(world.history_of(&other, token)).await))
+    Ok(observation(world.send(world.history_of(&other, token)).await))
 }
 
-async fn page_token_of_another_run(world: World) -> anyhow::Result<Told> {
+async fn page_token_of_another_run(world: World) -> anyhow::Result<Observation> {
     let one = world.begin(|_fine| {}).await?;
     let token = page_token(&world, &one).await?;
     let other = world
@@ -143,10 +143,10 @@ async fn page_token_of_another_run(world: World) -> anyhow::Result<Told> {
         })
         .await?;
     let other = Run { id: one.id, ..other };
-    Ok(told(world.send(world.history_of(&other, token)).await))
+    Ok(observation(world.send(world.history_of(&other, token)).await))
 }
 
-async fn large_page(world: World) -> anyhow::Result<Told> {
+async fn large_page(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let mut signals = JoinSet::new();
     for _ in 0..300 {
@@ -163,26 +163,26 @@ async fn large_page(world: World) -> anyhow::Result<Told> {
     // Each signal is a batch of its own unless several were taken together; the start is a batch of two.
     let cut = events <= 257 && !page.next_page_token.is_empty();
     let left = if cut { "at most 256 batches".into() } else { format!("{events} events") };
-    Ok(Told { code: Some(Code::Ok), left, ..Told::default() })
+    Ok(Observation { code: Some(Code::Ok), left, ..Observation::default() })
 }
 
-async fn many_calls(world: World) -> anyhow::Result<Told> {
+async fn many_calls(world: World) -> anyhow::Result<Observation> {
     let mut calls = JoinSet::new();
     for _ in 0..2_500 {
         let world = world.clone();
-        calls.spawn(async move { told(world.send(world.describe(BYSTANDER)).await) });
+        calls.spawn(async move { observation(world.send(world.describe(BYSTANDER)).await) });
     }
     let mut refused = None;
     let mut answered = 0;
-    while let Some(told) = calls.join_next().await {
-        match told? {
-            told if told.code == Some(Code::Ok) => answered += 1,
-            told => refused = Some(told),
+    while let Some(observation) = calls.join_next().await {
+        match observation? {
+            observation if observation.code == Some(Code::Ok) => answered += 1,
+            observation => refused = Some(observation),
         }
     }
-    Ok(refused.unwrap_or(Told {
+    Ok(refused.unwrap_or(Observation {
         code: Some(Code::Ok),
         left: format!("{answered} answered"),
-        ..Told::default()
+        ..Observation::default()
     }))
 }

@@ -9,7 +9,7 @@ use crate::world::World;
 
 /// What came of an input.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Observation {
     /// The answer's code.
     pub code: Option<Code>,
     /// Its message.
@@ -23,7 +23,7 @@ pub struct Told {
 }
 
 /// An input on its way.
-pub type Story = Pin<Box<dyn Future<Output = anyhow::Result<Told>> + Send>>;
+pub type Story = Pin<Box<dyn Future<Output = anyhow::Result<Observation>> + Send>>;
 /// Sends an input and tells what came of it.
 pub type Action = Box<dyn Fn(World) -> Story + Send + Sync>;
 
@@ -79,7 +79,7 @@ pub fn tight(number: u8, input: &'static str, action: Action, expected: Expected
 /// An input that takes more than one call.
 pub fn story<F>(tell: fn(World) -> F) -> Action
 where
-    F: Future<Output = anyhow::Result<Told>> + Send + 'static,
+    F: Future<Output = anyhow::Result<Observation>> + Send + 'static,
 {
     Box::new(move |world| Box::pin(tell(world)))
 }
@@ -125,21 +125,21 @@ impl Expected {
         Self { note: Note::Differs(why), ..self }
     }
 
-    fn fits(&self, told: &Told) -> bool {
-        told.code == Some(self.code)
-            && told.message.starts_with(self.message)
-            && (self.detail.is_empty() || told.detail.ends_with(self.detail))
-            && told.left.contains(self.left)
+    fn fits(&self, observation: &Observation) -> bool {
+        observation.code == Some(self.code)
+            && observation.message.starts_with(self.message)
+            && (self.detail.is_empty() || observation.detail.ends_with(self.detail))
+            && observation.left.contains(self.left)
     }
 }
 
 impl Row {
     /// What is wrong with the answer, if something is.
-    pub fn judge(&self, told: &Told) -> Option<String> {
-        if self.expected.fits(told) {
+    pub fn judge(&self, observation: &Observation) -> Option<String> {
+        if self.expected.fits(observation) {
             return None;
         }
-        Some(format!("{self}\n    expected {}\n    got      {told}", self.expected))
+        Some(format!("{self}\n    expected {}\n    got      {observation}", self.expected))
     }
 }
 
@@ -155,7 +155,7 @@ impl fmt::Display for Expected {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Observation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = self.code.unwrap_or(Code::Unknown);
         show(formatter, code, &self.message, &self.detail, &self.left)

@@ -14,9 +14,11 @@ use prost::Message;
 use tonic::Code;
 
 use crate::ids::{signal, signal_for};
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken, tight};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken, tight};
 use crate::worker::{activity, application_failure, command, commands, marker, schedule, timer, upsert_memo};
-use crate::world::{BYSTANDER, Run, World, execution, payload, payloads, payloads_of, request, start, told};
+use crate::world::{
+    BYSTANDER, Run, World, execution, observation, payload, payloads, payloads_of, request, start,
+};
 
 /// The limit of one payload field.
 pub const BLOB_BYTES_MAX: usize = 2 << 20;
@@ -144,7 +146,7 @@ fn continue_as_new(input_bytes: usize) -> everlog_engine::command::Command {
     })))
 }
 
-async fn result_too_large(world: World) -> anyhow::Result<Told> {
+async fn result_too_large(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let request = RespondActivityTaskCompletedRequest {
         task_token: task.task_token,
@@ -152,11 +154,11 @@ async fn result_too_large(world: World) -> anyhow::Result<Told> {
         namespace: world.namespace.clone(),
         ..RespondActivityTaskCompletedRequest::default()
     };
-    let told = told(world.send(request).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(request).await);
+    world.leaving(&run, observation).await
 }
 
-async fn heartbeat_too_large(world: World) -> anyhow::Result<Told> {
+async fn heartbeat_too_large(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let request = RecordActivityTaskHeartbeatRequest {
         task_token: task.task_token,
@@ -171,12 +173,12 @@ async fn heartbeat_too_large(world: World) -> anyhow::Result<Told> {
         }
         Ok(_) | Err(_) => "no cancellation",
     };
-    let mut told = world.leaving(&run, told(answer)).await?;
-    told.left = format!("{} {asked}", told.left);
-    Ok(told)
+    let mut observation = world.leaving(&run, observation(answer)).await?;
+    observation.left = format!("{} {asked}", observation.left);
+    Ok(observation)
 }
 
-async fn fail_activity(world: &World, failure: Failure) -> anyhow::Result<Told> {
+async fn fail_activity(world: &World, failure: Failure) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let request = RespondActivityTaskFailedRequest {
         task_token: task.task_token,
@@ -184,49 +186,49 @@ async fn fail_activity(world: &World, failure: Failure) -> anyhow::Result<Told> 
         namespace: world.namespace.clone(),
         ..RespondActivityTaskFailedRequest::default()
     };
-    let told = told(world.send(request).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(request).await);
+    world.leaving(&run, observation).await
 }
 
-async fn failure_too_large(world: World) -> anyhow::Result<Told> {
+async fn failure_too_large(world: World) -> anyhow::Result<Observation> {
     fail_activity(&world, application_failure(TOO_LARGE)).await
 }
 
-async fn failure_without_info(world: World) -> anyhow::Result<Told> {
+async fn failure_without_info(world: World) -> anyhow::Result<Observation> {
     fail_activity(&world, Failure { failure_info: None, ..application_failure(10) }).await
 }
 
-async fn history_too_large(world: World) -> anyhow::Result<Told> {
+async fn history_too_large(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
-    let mut last = Told::default();
+    let mut last = Observation::default();
     for _ in 0..2 {
         let mut signal = signal_for(&world, &run.id);
         signal.input = payloads(BLOB_BYTES_MAX - 1_000);
-        last = told(world.send(signal).await);
+        last = observation(world.send(signal).await);
     }
     world.leaving(&run, last).await
 }
 
 /// Each upsert is small enough, all together are not.
-async fn memo_grows(world: World) -> anyhow::Result<Told> {
+async fn memo_grows(world: World) -> anyhow::Result<Observation> {
     upsert_twice(&world, 1_200_000).await
 }
 
 /// So is each of these, and the memo that they make; the state is not.
-async fn state_grows(world: World) -> anyhow::Result<Told> {
+async fn state_grows(world: World) -> anyhow::Result<Observation> {
     upsert_twice(&world, 600_000).await
 }
 
 /// Two upserts of a memo with so many bytes each, in one completion.
-async fn upsert_twice(world: &World, bytes: usize) -> anyhow::Result<Told> {
+async fn upsert_twice(world: &World, bytes: usize) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let upserts = (0..2).map(|number| upsert_memo(named_memo(&number.to_string(), bytes)));
-    let told = world.work(&run, upserts.collect()).await?;
-    world.leaving(&run, told).await
+    let observation = world.work(&run, upserts.collect()).await?;
+    world.leaving(&run, observation).await
 }
 
 /// What an activity reports is kept in the state, and may be no larger than that.
-async fn report_grows(world: World) -> anyhow::Result<Told> {
+async fn report_grows(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let report = |bytes| RecordActivityTaskHeartbeatRequest {
         task_token: task.task_token.clone(),
@@ -235,43 +237,43 @@ async fn report_grows(world: World) -> anyhow::Result<Told> {
         ..RecordActivityTaskHeartbeatRequest::default()
     };
     world.send(report(900_000)).await?;
-    let told = told(world.send(report(1_000_000)).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(report(1_000_000)).await);
+    world.leaving(&run, observation).await
 }
 
-async fn too_many_signals(world: World) -> anyhow::Result<Told> {
+async fn too_many_signals(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     for _ in 0..20 {
         world.send(signal_for(&world, &run.id)).await?;
     }
-    Ok(told(world.send(signal_for(&world, &run.id)).await))
+    Ok(observation(world.send(signal_for(&world, &run.id)).await))
 }
 
 /// Signals come while a worker has the task, more than may wait for it.
-async fn too_many_buffered(world: World) -> anyhow::Result<Told> {
+async fn too_many_buffered(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     world.task(&run).await?;
-    let mut last = Told::default();
+    let mut last = Observation::default();
     for _ in 0..6 {
-        last = told(world.send(signal_for(&world, &run.id)).await);
+        last = observation(world.send(signal_for(&world, &run.id)).await);
     }
     world.leaving(&run, last).await
 }
 
 /// A completion of nearly 4 MiB, behind which a buffered signal of nearly 2 MiB is written.
-async fn large_append(world: World) -> anyhow::Result<Told> {
+async fn large_append(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let mut signal = signal_for(&world, &run.id);
     signal.input = payloads(1_900_000);
     world.send(signal).await?;
     let markers = (0..3).map(|_| marker(1_300_000)).collect();
-    let told = told(world.send(world.completion(&task.task_token, markers)).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(world.completion(&task.task_token, markers)).await);
+    world.leaving(&run, observation).await
 }
 
 /// Nobody works on the run: the first query waits for its task, the second finds no place.
-async fn too_many_queries(world: World) -> anyhow::Result<Told> {
+async fn too_many_queries(world: World) -> anyhow::Result<Observation> {
     let run: Run = world.begin(|_fine| {}).await?;
     let query = || QueryWorkflowRequest {
         namespace: world.namespace.clone(),
@@ -286,5 +288,5 @@ async fn too_many_queries(world: World) -> anyhow::Result<Told> {
         answer = world.send(first) => answer,
         answer = world.send(second) => answer,
     };
-    Ok(told(answer))
+    Ok(observation(answer))
 }

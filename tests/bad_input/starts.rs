@@ -14,8 +14,8 @@ use prost::Message;
 use prost_types::Duration;
 use tonic::{Code, Request};
 
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
-use crate::world::{World, path_of, payload, payloads, request, seconds, start, text, told};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken};
+use crate::world::{World, observation, path_of, payload, payloads, request, seconds, start, text};
 
 const REJECT_DUPLICATE: i32 = 3;
 const TERMINATE_IF_RUNNING: i32 = 4;
@@ -148,8 +148,8 @@ fn signal_with_start(
                 ..SignalWithStartWorkflowExecutionRequest::default()
             };
             edit(&mut request);
-            let told = told(world.send(request).await);
-            Ok(Told { unknown_id: Some(start.workflow_id), ..told })
+            let observation = observation(world.send(request).await);
+            Ok(Observation { unknown_id: Some(start.workflow_id), ..observation })
         })
     })
 }
@@ -204,23 +204,23 @@ fn registration(name: &'static str, r#type: i32) -> Action {
     })
 }
 
-async fn register_nothing(world: World) -> anyhow::Result<Told> {
+async fn register_nothing(world: World) -> anyhow::Result<Observation> {
     let namespace = world.namespace.clone();
     let request = AddSearchAttributesRequest { namespace, ..AddSearchAttributesRequest::default() };
-    Ok(told(world.send(request).await))
+    Ok(observation(world.send(request).await))
 }
 
-async fn remove_system(world: World) -> anyhow::Result<Told> {
+async fn remove_system(world: World) -> anyhow::Result<Observation> {
     let (namespace, search_attributes) = (world.namespace.clone(), vec!["WorkflowId".to_owned()]);
-    Ok(told(world.send(RemoveSearchAttributesRequest { namespace, search_attributes }).await))
+    Ok(observation(world.send(RemoveSearchAttributesRequest { namespace, search_attributes }).await))
 }
 
-async fn attribute_not_utf8(world: World) -> anyhow::Result<Told> {
+async fn attribute_not_utf8(world: World) -> anyhow::Result<Observation> {
     let id = world.fresh("refused");
     let mut start = world.start_of(&id);
     let indexed_fields = [("CustomKeywordField".to_owned(), keyword(&[0xff, 0xfe]))].into();
     start.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
-    Ok(Told { unknown_id: Some(id), ..told(world.send(start).await) })
+    Ok(Observation { unknown_id: Some(id), ..observation(world.send(start).await) })
 }
 
 fn list(query: &'static str) -> Action {
@@ -268,7 +268,7 @@ fn link(workflow_id_bytes: usize) -> Bytes {
 }
 
 /// Accepted and cut: what the run keeps of it.
-async fn ten_thousand_years(world: World) -> anyhow::Result<Told> {
+async fn ten_thousand_years(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|start| start.workflow_run_timeout = Some(seconds(10_000 * YEAR_SECONDS))).await?;
     let mut kept = 0;
     for event in world.events(&run).await? {
@@ -278,15 +278,15 @@ async fn ten_thousand_years(world: World) -> anyhow::Result<Told> {
     }
     world.until(&run, EventType::WorkflowTaskScheduled).await?;
     let left = if kept == 100 * YEAR_SECONDS { "100 years".into() } else { format!("{kept} s") };
-    Ok(Told { code: Some(Code::Ok), left, ..Told::default() })
+    Ok(Observation { code: Some(Code::Ok), left, ..Observation::default() })
 }
 
 /// A start whose input is cut off in the middle of a field.
-pub async fn truncated(world: World) -> anyhow::Result<Told> {
+pub async fn truncated(world: World) -> anyhow::Result<Observation> {
     let mut start = world.start_of("truncated");
     start.input = payloads(1_000);
     let mut bytes = start.encode_to_vec();
     bytes.truncate(bytes.len() - 500);
     let path = path_of::<everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest>();
-    Ok(told(world.call(&path, Request::new(bytes.into())).await))
+    Ok(observation(world.call(&path, Request::new(bytes.into())).await))
 }

@@ -14,9 +14,9 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Code;
 
-use crate::row::{Action, Row, Told, invalid, refused, row, story};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story};
 use crate::worker::{application_failure, schedule, timer};
-use crate::world::{World, execution, payloads, request, seconds, told};
+use crate::world::{World, execution, observation, payloads, request, seconds};
 
 const GONE: &str = "invalid activityID or activity already timed out or invoking workflow is completed";
 const FORGED: &str = "a token is signed: a forged one is no token";
@@ -130,16 +130,16 @@ fn answer_query(token: &'static [u8]) -> Action {
     })
 }
 
-async fn foreign(world: World) -> anyhow::Result<Told> {
+async fn foreign(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let mut completion = world.completion(&task.task_token, Vec::new());
     completion.namespace.clone_from(&world.other_namespace);
-    let told = told(world.send(completion).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(completion).await);
+    world.leaving(&run, observation).await
 }
 
-async fn foreign_failure(world: World) -> anyhow::Result<Told> {
+async fn foreign_failure(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let failure = RespondWorkflowTaskFailedRequest {
@@ -147,31 +147,31 @@ async fn foreign_failure(world: World) -> anyhow::Result<Told> {
         namespace: world.other_namespace.clone(),
         ..RespondWorkflowTaskFailedRequest::default()
     };
-    let told = told(world.send(failure).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(failure).await);
+    world.leaving(&run, observation).await
 }
 
-async fn foreign_activity(world: World) -> anyhow::Result<Told> {
+async fn foreign_activity(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let mut completion = completed(&world, task.task_token);
     completion.namespace.clone_from(&world.other_namespace);
-    let told = told(world.send(completion).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(completion).await);
+    world.leaving(&run, observation).await
 }
 
-async fn foreign_heartbeat(world: World) -> anyhow::Result<Told> {
+async fn foreign_heartbeat(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
     let beat = RecordActivityTaskHeartbeatRequest {
         task_token: task.task_token,
         namespace: world.other_namespace.clone(),
         ..RecordActivityTaskHeartbeatRequest::default()
     };
-    let told = told(world.send(beat).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(beat).await);
+    world.leaving(&run, observation).await
 }
 
 /// The query is answered all the same, by whoever has its token and the namespace.
-async fn foreign_answer(world: World) -> anyhow::Result<Told> {
+async fn foreign_answer(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     world.work(&run, Vec::new()).await?;
     world.until(&run, EventType::WorkflowTaskCompleted).await?;
@@ -190,7 +190,7 @@ async fn foreign_answer(world: World) -> anyhow::Result<Told> {
             namespace: namespace.into(),
             ..RespondQueryTaskCompletedRequest::default()
         };
-        let foreign = told(world.send(answer(&world.other_namespace)).await);
+        let foreign = observation(world.send(answer(&world.other_namespace)).await);
         world.send(answer(&world.namespace)).await?;
         anyhow::Ok(foreign)
     };
@@ -216,7 +216,7 @@ struct PlainToken {
     started_event_id: i64,
 }
 
-async fn guessed(world: World) -> anyhow::Result<Told> {
+async fn guessed(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     world.task(&run).await?;
     let token = PlainToken {
@@ -227,41 +227,42 @@ async fn guessed(world: World) -> anyhow::Result<Told> {
         attempt: 1,
         started_event_id: 3,
     };
-    let told = told(world.send(world.completion(&token.encode_to_vec().into(), Vec::new())).await);
-    world.leaving(&run, told).await
+    let observation =
+        observation(world.send(world.completion(&token.encode_to_vec().into(), Vec::new())).await);
+    world.leaving(&run, observation).await
 }
 
-async fn changed(world: World) -> anyhow::Result<Told> {
+async fn changed(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
-    let mut worst = Told::default();
+    let mut worst = Observation::default();
     for at in 0..task.task_token.len() {
         let mut token = task.task_token.to_vec();
         token[at] ^= 0x40;
-        let told = told(world.send(world.completion(&token.into(), Vec::new())).await);
-        if worst.code.is_none() || told.code != Some(Code::InvalidArgument) {
-            worst = told;
+        let observation = observation(world.send(world.completion(&token.into(), Vec::new())).await);
+        if worst.code.is_none() || observation.code != Some(Code::InvalidArgument) {
+            worst = observation;
         }
     }
     world.leaving(&run, worst).await
 }
 
-async fn cut(world: World) -> anyhow::Result<Told> {
+async fn cut(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let token = task.task_token.slice(..task.task_token.len() - 1);
-    let told = told(world.send(world.completion(&token, Vec::new())).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(world.completion(&token, Vec::new())).await);
+    world.leaving(&run, observation).await
 }
 
-async fn wrong_kind(world: World) -> anyhow::Result<Told> {
+async fn wrong_kind(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
-    let told = told(world.send(completed(&world, task.task_token)).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(completed(&world, task.task_token)).await);
+    world.leaving(&run, observation).await
 }
 
-async fn timed_out_activity(world: World) -> anyhow::Result<Told> {
+async fn timed_out_activity(world: World) -> anyhow::Result<Observation> {
     let order = activity::Schedule {
         start_to_close_timeout: Some(Span::from_ms(500)),
         retry_policy: Some(RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() }),
@@ -269,34 +270,34 @@ async fn timed_out_activity(world: World) -> anyhow::Result<Told> {
     };
     let (run, task) = world.run_with_activity(order).await?;
     world.until(&run, EventType::ActivityTaskTimedOut).await?;
-    let told = told(world.send(completed(&world, task.task_token)).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(completed(&world, task.task_token)).await);
+    world.leaving(&run, observation).await
 }
 
-async fn timed_out_task(world: World) -> anyhow::Result<Told> {
+async fn timed_out_task(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|start| start.workflow_task_timeout = Some(seconds(1))).await?;
     let task = world.task(&run).await?;
     world.until(&run, EventType::WorkflowTaskTimedOut).await?;
-    let told = told(world.send(world.completion(&task.task_token, Vec::new())).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(world.completion(&task.task_token, Vec::new())).await);
+    world.leaving(&run, observation).await
 }
 
-async fn activity_twice(world: World) -> anyhow::Result<Told> {
+async fn activity_twice(world: World) -> anyhow::Result<Observation> {
     let (_, task) = world.run_with_activity(schedule()).await?;
     world.send(completed(&world, task.task_token.clone())).await?;
-    Ok(told(world.send(completed(&world, task.task_token)).await))
+    Ok(observation(world.send(completed(&world, task.task_token)).await))
 }
 
-async fn task_twice(world: World) -> anyhow::Result<Told> {
+async fn task_twice(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     let completion = || world.completion(&task.task_token, vec![timer("wait", 60_000)]);
     world.send(completion()).await?;
-    Ok(told(world.send(completion()).await))
+    Ok(observation(world.send(completion()).await))
 }
 
-async fn cancel_unasked(world: World) -> anyhow::Result<Told> {
+async fn cancel_unasked(world: World) -> anyhow::Result<Observation> {
     let (run, task) = world.run_with_activity(schedule()).await?;
-    let told = told(world.send(canceled(&world, task.task_token)).await);
-    world.leaving(&run, told).await
+    let observation = observation(world.send(canceled(&world, task.task_token)).await);
+    world.leaving(&run, observation).await
 }

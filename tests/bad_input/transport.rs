@@ -8,7 +8,7 @@ use tonic::{Code, Request};
 
 use crate::row::{Action, Row, later, refused, row, story, taken};
 use crate::starts::truncated;
-use crate::world::{empty, path_of, told};
+use crate::world::{empty, observation, path_of};
 
 macro_rules! method {
     ($name:literal) => {
@@ -44,7 +44,7 @@ fn system_info(edit: fn(&mut MetadataMap)) -> Action {
         Box::pin(async move {
             let mut call = Request::new(Bytes::from(GetSystemInfoRequest {}.encode_to_vec()));
             edit(call.metadata_mut());
-            Ok(told(world.call(&path_of::<GetSystemInfoRequest>(), call).await))
+            Ok(observation(world.call(&path_of::<GetSystemInfoRequest>(), call).await))
         })
     })
 }
@@ -57,7 +57,7 @@ fn versioned(name: &'static str, version: &'static str) -> Action {
             let mut call = Request::new(Bytes::from(start.encode_to_vec()));
             call.metadata_mut().insert("client-name", name.parse()?);
             call.metadata_mut().insert("client-version", version.parse()?);
-            Ok(told(world.call(&path_of::<StartWorkflowExecutionRequest>(), call).await))
+            Ok(observation(world.call(&path_of::<StartWorkflowExecutionRequest>(), call).await))
         })
     })
 }

@@ -13,8 +13,8 @@ use prost::Message;
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::row::{Action, Row, Told, invalid, refused, row, story, taken, tight};
-use crate::world::{BYSTANDER, CLOSED, World, execution, request, told};
+use crate::row::{Action, Observation, Row, invalid, refused, row, story, taken, tight};
+use crate::world::{BYSTANDER, CLOSED, World, execution, observation, request};
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
@@ -89,7 +89,7 @@ fn operations(namespace: &'static str, count: usize) -> Action {
 }
 
 /// Sends so many updates that nobody answers to a run; the first that is refused.
-async fn flood(world: World, count: usize) -> anyhow::Result<Told> {
+async fn flood(world: World, count: usize) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let mut updates = JoinSet::new();
     for _ in 0..count {
@@ -98,9 +98,9 @@ async fn flood(world: World, count: usize) -> anyhow::Result<Told> {
     }
     // The others wait for a worker: they are given up with the set.
     while let Some(answer) = updates.join_next().await {
-        let told = told(answer?);
-        if told.code != Some(Code::Ok) {
-            return Ok(told);
+        let observation = observation(answer?);
+        if observation.code != Some(Code::Ok) {
+            return Ok(observation);
         }
     }
     anyhow::bail!("none was refused")
@@ -137,43 +137,43 @@ async fn polled(world: &World, update: &UpdateWorkflowExecutionRequest, stage: S
 }
 
 /// What waits for a worker is told, when that has taken too long, how far it has come.
-async fn untaken(world: World) -> anyhow::Result<Told> {
+async fn untaken(world: World) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let update = fine(&world, &run.id);
     let answer: UpdateWorkflowExecutionResponse = world.answer(update.clone()).await?;
     reached(answer.stage, answer.outcome.is_some())?;
     polled(&world, &update, Stage::Accepted).await?;
     polled(&world, &update, Stage::Completed).await?;
-    Ok(Told {
+    Ok(Observation {
         code: Some(Code::Ok),
         left: "admitted after a wait, and after another".into(),
-        ..Told::default()
+        ..Observation::default()
     })
 }
 
 /// A poll does not wait: whatever it waited for, the update that it is about would be answered before.
-async fn answered_at_once(world: World, stage: Stage) -> anyhow::Result<Told> {
+async fn answered_at_once(world: World, stage: Stage) -> anyhow::Result<Observation> {
     let run = world.begin(|_fine| {}).await?;
     let update = fine(&world, &run.id);
     tokio::select! {
         early = world.send(update.clone()) => anyhow::bail!("the update itself was answered: {early:?}"),
         polled = polled(&world, &update, stage) => polled?,
     }
-    Ok(Told { code: Some(Code::Ok), left: "admitted, at once".into(), ..Told::default() })
+    Ok(Observation { code: Some(Code::Ok), left: "admitted, at once".into(), ..Observation::default() })
 }
 
-async fn at_once(world: World) -> anyhow::Result<Told> {
+async fn at_once(world: World) -> anyhow::Result<Observation> {
     answered_at_once(world, Stage::Unspecified).await
 }
 
-async fn admitted(world: World) -> anyhow::Result<Told> {
+async fn admitted(world: World) -> anyhow::Result<Observation> {
     answered_at_once(world, Stage::Admitted).await
 }
 
-async fn eleven_at_once(world: World) -> anyhow::Result<Told> {
+async fn eleven_at_once(world: World) -> anyhow::Result<Observation> {
     flood(world, 11).await
 }
 
-async fn one_too_many(world: World) -> anyhow::Result<Told> {
+async fn one_too_many(world: World) -> anyhow::Result<Observation> {
     flood(world, 4).await
 }

@@ -21,8 +21,8 @@ use everlog_tests::patience;
 use prost::Message;
 use tonic::{Code, Request};
 
-use crate::row::{Action, Told};
-use crate::world::{Run, World, execution, path_of, payloads, queue, told};
+use crate::row::{Action, Observation};
+use crate::world::{Run, World, execution, observation, path_of, payloads, queue};
 
 impl World {
     /// Gets the workflow task that waits in the run's queue.
@@ -73,9 +73,9 @@ impl World {
     }
 
     /// Polls a workflow task and completes it.
-    pub async fn work(&self, run: &Run, commands: Vec<Command>) -> anyhow::Result<Told> {
+    pub async fn work(&self, run: &Run, commands: Vec<Command>) -> anyhow::Result<Observation> {
         let task = self.task(run).await?;
-        Ok(told(self.send(self.completion(&task.task_token, commands)).await))
+        Ok(observation(self.send(self.completion(&task.task_token, commands)).await))
     }
 
     /// Starts a run whose one activity is in our hand.
@@ -124,8 +124,8 @@ impl World {
     }
 
     /// What came of a call, and the events of the run that it was about.
-    pub async fn leaving(&self, run: &Run, told: Told) -> anyhow::Result<Told> {
-        Ok(Told { left: self.transcript(run).await?, ..told })
+    pub async fn leaving(&self, run: &Run, observation: Observation) -> anyhow::Result<Observation> {
+        Ok(Observation { left: self.transcript(run).await?, ..observation })
     }
 
     /// Waits until a run has an event of a type.
@@ -144,8 +144,8 @@ pub fn commands(make: impl Fn() -> Vec<Command> + Send + Sync + Copy + 'static) 
     Box::new(move |world| {
         Box::pin(async move {
             let run = world.begin(|_fine| {}).await?;
-            let told = world.work(&run, make()).await?;
-            world.leaving(&run, told).await
+            let observation = world.work(&run, make()).await?;
+            world.leaving(&run, observation).await
         })
     })
 }

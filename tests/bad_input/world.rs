@@ -20,7 +20,7 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use crate::row::{Action, Told};
+use crate::row::{Action, Observation};
 
 /// Counts what was named; of all worlds, so that none takes another's request for a repetition.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -145,9 +145,9 @@ impl World {
 }
 
 /// What came of a single call.
-pub fn told(answer: Result<Bytes, Status>) -> Told {
+pub fn observation(answer: Result<Bytes, Status>) -> Observation {
     let Err(status) = answer else {
-        return Told { code: Some(Code::Ok), ..Told::default() };
+        return Observation { code: Some(Code::Ok), ..Observation::default() };
     };
     // At the deadline of a call either side may simply end it: then there is no code of the server.
     let ends = ["Timeout expired", "h2 protocol error"];
@@ -160,7 +160,7 @@ pub fn told(answer: Result<Bytes, Status>) -> Told {
     let causes =
         std::iter::successors(status.source(), |cause: &&'_ (dyn Error + 'static)| (*cause).source());
     let message = causes.fold(status.message().to_owned(), |said, cause| format!("{said}: {cause}"));
-    Told { code: Some(code), message, detail, ..Told::default() }
+    Observation { code: Some(code), message, detail, ..Observation::default() }
 }
 
 /// A start that is fine but for one thing. If it is refused, its Workflow Id must stay unknown.
@@ -170,8 +170,8 @@ pub fn start(edit: impl Fn(&mut StartWorkflowExecutionRequest) + Send + Sync + C
             let id = world.fresh("refused");
             let mut request = world.start_of(&id);
             edit(&mut request);
-            let told = told(world.send(request).await);
-            Ok(Told { unknown_id: Some(id), ..told })
+            let observation = observation(world.send(request).await);
+            Ok(Observation { unknown_id: Some(id), ..observation })
         })
     })
 }
@@ -180,13 +180,13 @@ pub fn start(edit: impl Fn(&mut StartWorkflowExecutionRequest) + Send + Sync + C
 pub fn request<M: Message + Name + 'static>(
     make: impl Fn(&World) -> M + Send + Sync + Copy + 'static,
 ) -> Action {
-    Box::new(move |world| Box::pin(async move { Ok(told(world.send(make(&world)).await)) }))
+    Box::new(move |world| Box::pin(async move { Ok(observation(world.send(make(&world)).await)) }))
 }
 
 /// A request to a method that may not be there, with nothing in it.
 pub fn empty(path: &'static str) -> Action {
     Box::new(move |world| {
-        Box::pin(async move { Ok(told(world.call(path, Request::new(Bytes::new())).await)) })
+        Box::pin(async move { Ok(observation(world.call(path, Request::new(Bytes::new())).await)) })
     })
 }
 

@@ -29,7 +29,7 @@ use prost_types::Any;
 use tonic::Code;
 
 use crate::client::{AGAIN_AFTER, Client, NAMESPACE, execution, start};
-use crate::ledger::{Answer, Deed, Via};
+use crate::client_log::{Answer, Deed, Via};
 use crate::reader::Seen;
 use crate::workflows::{Past, Said, command, complete, number, payloads, schedule, start_timer, text_in};
 
@@ -79,7 +79,7 @@ pub async fn keep(client: &Client, seen: &Seen, id: &str, dice: &mut Dice) -> an
 
 /// An update under one id, sent until it is known what has come of it.
 async fn pay(client: &Client, id: &str, dice: &mut Dice) -> anyhow::Result<()> {
-    let (call, update_id) = client.ledger.sent(id, Deed::Update, Via::Grpc);
+    let (call, update_id) = client.client_log.sent(id, Deed::Update, Via::Grpc);
     let name = if dice.permille(DEBTS_PERMILLE) { DEBT } else { PAY };
     let mut to_the_end = dice.permille(TO_THE_END_PERMILLE);
     let deadline = patience::deadline();
@@ -94,50 +94,52 @@ async fn pay(client: &Client, id: &str, dice: &mut Dice) -> anyhow::Result<()> {
             Err(status) => bail!("{update_id} is not taken by {id}: {status}"),
         };
         match answer {
-            Heard::Completed(value) => {
-                client.ledger.hear(call, Answer::Completed(value));
-                client.ledger.settle(call, Fate::Acked);
+            UpdateReply::Completed(value) => {
+                client.client_log.hear(call, Answer::Completed(value));
+                client.client_log.settle(call, Fate::Acked);
                 return Ok(());
             }
-            Heard::Refused => {
-                client.ledger.settle(call, Fate::Refused);
+            UpdateReply::Refused => {
+                client.client_log.settle(call, Fate::Refused);
                 return Ok(());
             }
-            Heard::Accepted => {
-                client.ledger.hear(call, Answer::Accepted);
-                client.ledger.settle(call, Fate::Acked);
+            UpdateReply::Accepted => {
+                client.client_log.hear(call, Answer::Accepted);
+                client.client_log.settle(call, Fate::Acked);
                 // Whoever comes again finds it by its id.
                 if !to_the_end && !dice.permille(AGAIN_PERMILLE) {
                     return Ok(());
                 }
                 to_the_end = true;
             }
-            Heard::Nothing => {}
+            UpdateReply::Nothing => {}
         }
     }
 }
 
 /// What an answer says of an update.
-enum Heard {
+enum UpdateReply {
     Nothing,
     Accepted,
     Completed(String),
     Refused,
 }
 
-fn heard(answer: Bytes) -> anyhow::Result<Heard> {
+fn heard(answer: Bytes) -> anyhow::Result<UpdateReply> {
     let answer = UpdateWorkflowExecutionResponse::decode(answer)?;
     match answer.outcome.and_then(|outcome| outcome.value) {
         Some(outcome::Value::Success(value)) => {
             let value = text_in(&Payloads::decode(value)?).context("a worker answers with a value")?;
-            Ok(Heard::Completed(value))
+            Ok(UpdateReply::Completed(value))
         }
         // Any other failure is that of a run which was replaced meanwhile.
-        Some(outcome::Value::Failure(failure)) => {
-            Ok(if Failure::decode(failure)?.message == DEBT { Heard::Refused } else { Heard::Nothing })
-        }
-        None if answer.stage >= Stage::Accepted as i32 => Ok(Heard::Accepted),
-        None => Ok(Heard::Nothing),
+        Some(outcome::Value::Failure(failure)) => Ok(if Failure::decode(failure)?.message == DEBT {
+            UpdateReply::Refused
+        } else {
+            UpdateReply::Nothing
+        }),
+        None if answer.stage >= Stage::Accepted as i32 => Ok(UpdateReply::Accepted),
+        None => Ok(UpdateReply::Nothing),
     }
 }
 
@@ -178,17 +180,17 @@ async fn send_back(
         ..ResetWorkflowExecutionRequest::default()
     };
     let deed = Deed::Reset { base_run_id: base_run_id.clone(), finish_event_id };
-    let (call, identity) = client.ledger.sent(id, deed, Via::Grpc);
+    let (call, identity) = client.client_log.sent(id, deed, Via::Grpc);
     let request = make(identity);
     let taken = client.insist_as(call, id, &request).await?;
     if let Some(refusal) = taken.refusal {
         bail!("{id} cannot be sent back to {finish_event_id} of {base_run_id}: {refusal}");
     }
     let run_id = ResetWorkflowExecutionResponse::decode(taken.answer)?.run_id;
-    client.ledger.hear(call, Answer::Run(run_id.clone()));
+    client.client_log.hear(call, Answer::Run(run_id.clone()));
     if dice.permille(AGAIN_PERMILLE) {
         let again = ResetWorkflowExecutionResponse::decode(client.insist_on(&request).await?)?;
-        client.ledger.hear(call, Answer::Run(again.run_id));
+        client.client_log.hear(call, Answer::Run(again.run_id));
     }
     Ok(Some(run_id))
 }

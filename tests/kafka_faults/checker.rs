@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_tests::fate::Fate;
 
+use crate::client_log::{Deed, Via};
 use crate::event::{Event, RUNNING, status};
-use crate::ledger::{Deed, Via};
 use crate::lineage::{ACCEPTED, Lineage};
-use crate::observations::{Head, Line, Observations, Told};
+use crate::observations::{CommandReply, Head, Line, Observations};
 use crate::{deliveries, ends, kinship, lineage, program, register, terms, torn, updates, waits};
 
 /// Counterexamples beyond these say nothing new.
@@ -234,8 +234,8 @@ fn check_effects(kin: &Lineage<'_>, observations: &Observations, found: &mut Vec
 
 /// Every record has one reply, and one rejection where the reply says so; and there is no other.
 fn check_records(observations: &Observations, found: &mut Vec<String>) {
-    let by_place = |told: &[Told]| -> BTreeMap<(i64, i64), Vec<Told>> {
-        let mut places: BTreeMap<_, Vec<Told>> = BTreeMap::new();
+    let by_place = |told: &[CommandReply]| -> BTreeMap<(i64, i64), Vec<CommandReply>> {
+        let mut places: BTreeMap<_, Vec<CommandReply>> = BTreeMap::new();
         told.iter().for_each(|told| places.entry(told.at).or_default().push(told.clone()));
         places
     };

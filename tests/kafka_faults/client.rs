@@ -21,8 +21,8 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
+use crate::client_log::{ClientLog, Deed, Via};
 use crate::deliveries::now_ms;
-use crate::ledger::{Deed, Ledger, Via};
 use crate::polls::Polls;
 use crate::waits::{Sleep, Wait, Waits};
 
@@ -40,7 +40,7 @@ pub const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Where a node is called.
 #[derive(Clone)]
-pub struct Place {
+pub struct Connection {
     pub channel: Channel,
     /// Nothing can be expected of a node that sleeps.
     pub sleep: Sleep,
@@ -60,23 +60,23 @@ pub struct Taken {
 /// Cheap to clone: all share where they call. With several nodes each call goes to any one of them.
 #[derive(Clone)]
 pub struct Client {
-    at: Arc<RwLock<Vec<Place>>>,
+    at: Arc<RwLock<Vec<Connection>>>,
     next: Arc<AtomicUsize>,
-    pub ledger: Ledger,
+    pub client_log: ClientLog,
     pub polls: Polls,
     pub waits: Waits,
 }
 
 impl Client {
-    pub fn new(places: Vec<Place>) -> Self {
-        let at = Arc::new(RwLock::new(places));
-        let (ledger, polls, waits) = (Ledger::default(), Polls::default(), Waits::default());
-        Self { at, next: Arc::default(), ledger, polls, waits }
+    pub fn new(connections: Vec<Connection>) -> Self {
+        let at = Arc::new(RwLock::new(connections));
+        let (client_log, polls, waits) = (ClientLog::default(), Polls::default(), Waits::default());
+        Self { at, next: Arc::default(), client_log, polls, waits }
     }
 
     /// From here on calls go to other nodes.
-    pub fn turn_to(&self, places: Vec<Place>) {
-        *self.at.write().expect("nobody panics while it is held") = places;
+    pub fn turn_to(&self, connections: Vec<Connection>) {
+        *self.at.write().expect("nobody panics while it is held") = connections;
     }
 
     /// Whose turn it is; the next number is another node, where there are several. In no order: a worker that polls and
@@ -93,15 +93,19 @@ impl Client {
 
     /// One try at the node whose turn this is.
     async fn ask_at<M: Message + Name>(&self, turn: usize, request: &M) -> Result<Bytes, Status> {
-        let place = {
+        let connection = {
             let at = self.at.read().expect("nobody panics while it is held");
             at[turn % at.len()].clone()
         };
-        self.ask_of(&place, request).await
+        self.ask_of(&connection, request).await
     }
 
     /// One try at one node.
-    pub async fn ask_of<M: Message + Name>(&self, place: &Place, request: &M) -> Result<Bytes, Status> {
+    pub async fn ask_of<M: Message + Name>(
+        &self,
+        connection: &Connection,
+        request: &M,
+    ) -> Result<Bytes, Status> {
         let mut sent = Request::new(Bytes::from(request.encode_to_vec()));
         // What the server bounds by itself names no deadline: our own side would hold to it, too, and nobody would know
         // whether the server did. The deadline of other calls is one that it never comes to.
@@ -113,13 +117,13 @@ impl Client {
         // Of a node that sleeps nothing comes: its caller goes elsewhere.
         let goes_elsewhere = async {
             patience::pass(ELSEWHERE_AFTER).await;
-            place.sleep.is_on()
+            connection.sleep.is_on()
         };
         let answer = tokio::select! {
-            answer = patience::answer(M::NAME, raw::call(&place.channel, &path, sent)) => answer.ok(),
+            answer = patience::answer(M::NAME, raw::call(&connection.channel, &path, sent)) => answer.ok(),
             true = goes_elsewhere => None,
         };
-        let (took, asleep) = (began.elapsed(), place.sleep.since(began));
+        let (took, asleep) = (began.elapsed(), connection.sleep.since(began));
         let (call, ended_ms) = (M::NAME.to_owned(), now_ms());
         self.waits.note(Wait { call, took, asleep, ended_ms, is_bounded });
         Ok(answer.ok_or_else(|| Status::deadline_exceeded("no answer"))??.into_inner())
@@ -132,9 +136,9 @@ impl Client {
         deed: Deed,
         make: impl FnOnce(String) -> M,
     ) -> Result<Bytes, Status> {
-        let (call, identity) = self.ledger.sent(workflow_id, deed, Via::Grpc);
+        let (call, identity) = self.client_log.sent(workflow_id, deed, Via::Grpc);
         let answer = self.ask(&make(identity)).await;
-        self.ledger.settle(call, fate_of(&answer));
+        self.client_log.settle(call, fate_of(&answer));
         answer
     }
 
@@ -156,7 +160,7 @@ impl Client {
         deed: Deed,
         make: impl FnOnce(String) -> M,
     ) -> anyhow::Result<Taken> {
-        let (call, identity) = self.ledger.sent(workflow_id, deed, Via::Grpc);
+        let (call, identity) = self.client_log.sent(workflow_id, deed, Via::Grpc);
         self.insist_as(call, workflow_id, &make(identity)).await
     }
 
@@ -175,12 +179,12 @@ impl Client {
             let turn = self.turn();
             match self.ask_at(turn, request).await {
                 Ok(answer) => {
-                    self.ledger.settle(call, Fate::Acked);
+                    self.client_log.settle(call, Fate::Acked);
                     return Ok(Taken { fate: Fate::Acked, turn, answer, refusal: None });
                 }
                 Err(status) if !is_passing(&status) => {
                     let fate = if is_first { Fate::Refused } else { Fate::Unknown };
-                    self.ledger.settle(call, fate);
+                    self.client_log.settle(call, fate);
                     return Ok(Taken { fate, turn, answer: Bytes::new(), refusal: Some(status) });
                 }
                 Err(status) => {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::client::{NAMESPACE, QUEUE, TASK_TIMEOUT_S};
-use crate::ledger::{Deed, Ledger, Via};
+use crate::client_log::{ClientLog, Deed, Via};
 use crate::reader;
 
 /// Of a thousand orders, those that are first sent in a transaction which is aborted, and those in one that is not.
@@ -44,7 +44,7 @@ type Sent = (String, Value, String);
 /// The way to the thread that has the producers.
 pub struct Commands {
     orders: Sender<Order>,
-    ledger: Ledger,
+    client_log: ClientLog,
     /// What was sent for good.
     sent: Mutex<Vec<Sent>>,
 }
@@ -66,11 +66,11 @@ enum Way {
 }
 
 impl Commands {
-    pub fn new(bootstrap: &str, prefix: &str, ledger: &Ledger) -> anyhow::Result<Self> {
+    pub fn new(bootstrap: &str, prefix: &str, client_log: &ClientLog) -> anyhow::Result<Self> {
         let mut producers = Producers::new(bootstrap, prefix)?;
         let (orders, received) = channel();
         std::thread::Builder::new().name("orders".into()).spawn(move || producers.serve(&received))?;
-        Ok(Self { orders, ledger: ledger.clone(), sent: Mutex::default() })
+        Ok(Self { orders, client_log: client_log.clone(), sent: Mutex::default() })
     }
 
     pub async fn start(&self, id: &str, dice: &mut Dice) -> anyhow::Result<()> {
@@ -90,11 +90,12 @@ impl Commands {
         let (in_vain, in_transaction) = (dice.permille(ABORTED_PERMILLE), dice.permille(COMMITTED_PERMILLE));
         let last = if in_transaction { Way::Committed } else { Way::Plain };
         let ways = in_vain.then_some(Way::Aborted).into_iter().chain([last]);
-        let calls: Vec<_> = ways.map(|way| (way, self.ledger.sent(id, deed.clone(), Via::Record))).collect();
+        let calls: Vec<_> =
+            ways.map(|way| (way, self.client_log.sent(id, deed.clone(), Via::Record))).collect();
         let ways = calls.iter().map(|(way, (_, identity))| (*way, identity.clone())).collect();
         self.send(id, body.clone(), ways).await?;
         for (way, (call, identity)) in calls {
-            self.ledger.settle(call, if way == Way::Aborted { Fate::Refused } else { Fate::Acked });
+            self.client_log.settle(call, if way == Way::Aborted { Fate::Refused } else { Fate::Acked });
             if way != Way::Aborted {
                 self.sent.lock().expect("nobody panics while it is held").push((
                     id.to_owned(),

@@ -15,7 +15,7 @@ use crate::lineage::Lineage;
 use crate::observations::Observations;
 use crate::polls::{Got, Poll};
 use crate::program;
-use crate::queues::{Place, Queues, before, is_claim};
+use crate::queues::{QueuePosition, Queues, before, is_claim};
 use crate::terms::Owner;
 
 /// A node's session and what a take-over costs behind it, and a margin for a busy machine: before that nobody is late.
@@ -143,7 +143,7 @@ impl Judge<'_> {
     }
 
     /// It waits for longer than a hand-over, and others go past; or for longer than anybody has patience for.
-    fn is_late(&self, place: Option<Place<'_>>, since_ms: i64, at_ms: i64) -> bool {
+    fn is_late(&self, place: Option<QueuePosition<'_>>, since_ms: i64, at_ms: i64) -> bool {
         let (settled_ms, took_ms) = (settled_ms(self.troubles, since_ms), self.took_ms(since_ms, at_ms));
         let most_ms = i64::try_from(patience::most().as_millis()).unwrap_or(i64::MAX);
         let is_passed = || place.is_some_and(|place| self.queues.has_passed(place, settled_ms, at_ms));
@@ -165,7 +165,7 @@ impl Judge<'_> {
     /// A workflow task is started in its turn, and by somebody who got it. Who got nothing gives it back.
     fn task(&mut self, run_id: &str, events: &[&Event], started: &Event) {
         let Some(scheduled) = before(events, started.number("scheduled_event_id")) else { return };
-        if self.is_late(Some(Place::of(scheduled)), scheduled.time_ms, started.time_ms) {
+        if self.is_late(Some(QueuePosition::of(scheduled)), scheduled.time_ms, started.time_ms) {
             let took_ms = self.took_ms(scheduled.time_ms, started.time_ms);
             let (number, at) = (scheduled.event_id, time_of_day(started.time_ms));
             self.found.push(format!(
@@ -218,7 +218,7 @@ impl Judge<'_> {
             return;
         }
         let Some(scheduled) = before(events, timed_out.number("scheduled_event_id")) else { return };
-        let place = Place { normal: scheduled.text("task_queue"), ..Place::of(scheduled) };
+        let place = QueuePosition { normal: scheduled.text("task_queue"), ..QueuePosition::of(scheduled) };
         let is_passed = self.queues.has_passed(place, scheduled.time_ms, timed_out.time_ms);
         let is_forgotten = is_passed || !self.queues.is_served(place.queue);
         if is_forgotten && !overlaps(self.troubles, scheduled.time_ms, timed_out.time_ms) {
@@ -233,7 +233,7 @@ impl Judge<'_> {
     /// A worker gets an activity in its turn, and each attempt, unless the way to a worker broke.
     fn activity(&mut self, run_id: &str, events: &[&Event], scheduled: &Event, attempts: &Attempts<'_>) {
         let got = attempts.get(&(run_id, scheduled.text("activity_id"))).map_or(&[][..], Vec::as_slice);
-        let place = Some(Place::of_activity(scheduled.partition));
+        let place = Some(QueuePosition::of_activity(scheduled.partition));
         let mut since_ms = scheduled.time_ms;
         let mut wanted = 1;
         for (attempt, poll) in got {

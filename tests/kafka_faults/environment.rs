@@ -305,7 +305,7 @@ impl Environment {
 
     /// Waits until more calls have been acknowledged than there were.
     pub async fn until_acked(&self, before: usize) -> anyhow::Result<()> {
-        let acked = patience::until("another call", async || self.client.ledger.acked() > before).await;
+        let acked = patience::until("another call", async || self.client.client_log.acked() > before).await;
         acked.with_context(|| format!("no call is acknowledged: {}", self.node.last_words()))
     }
 
@@ -316,7 +316,7 @@ impl Environment {
 
     /// The load, with about a third of it by records.
     pub fn load_with_records(&self) -> anyhow::Result<(Load, Arc<Commands>)> {
-        let commands = Arc::new(Commands::new(&self.bootstrap, &self.prefix, &self.client.ledger)?);
+        let commands = Arc::new(Commands::new(&self.bootstrap, &self.prefix, &self.client.client_log)?);
         let by_records = Some(Arc::clone(&commands));
         let load = Load::begin(&self.client, &self.along.seen, by_records, self.size.open, self.size.seed);
         Ok((load, commands))
@@ -361,7 +361,7 @@ impl Environment {
             }
         }
         let observations = self.read(observations).await?;
-        outcome.acked = self.client.ledger.acked();
+        outcome.acked = self.client.client_log.acked();
         outcome.violations.extend(check(&observations));
         if self.is_timely {
             let reads = observations.reads.len();
@@ -400,7 +400,7 @@ impl Environment {
 
     /// What the node says of the histories of some workflows.
     async fn ask(&self, observations: &mut Observations) -> anyhow::Result<()> {
-        let calls = self.client.ledger.calls();
+        let calls = self.client.client_log.calls();
         let ids: BTreeSet<&str> = calls.iter().map(|call| call.workflow_id.as_str()).collect();
         let every = ids.len().div_ceil(ASKED_MAX).max(1);
         for id in ids.into_iter().step_by(every) {
@@ -420,8 +420,8 @@ impl Environment {
 
     /// Everything that the topics hold; who read along may be a moment behind.
     async fn read(&self, mut observations: Observations) -> anyhow::Result<Observations> {
-        observations.calls = self.client.ledger.calls();
-        observations.reads = self.client.ledger.reads();
+        observations.calls = self.client.client_log.calls();
+        observations.reads = self.client.client_log.reads();
         observations.polls = self.client.polls.all();
         observations.waits = self.client.waits.all();
         let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(READ_EVERY));

@@ -11,8 +11,8 @@ use everlog_tests::patience;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
+use crate::client_log::Deed;
 use crate::commands::Commands;
-use crate::ledger::Deed;
 use crate::reader::Seen;
 use crate::workflows::SIGNALS;
 use crate::{account, kin, register};

@@ -11,6 +11,7 @@
 mod account;
 mod checker;
 mod client;
+mod client_log;
 mod cluster;
 mod commands;
 mod deliveries;
@@ -20,7 +21,6 @@ mod event;
 mod frame;
 mod kin;
 mod kinship;
-mod ledger;
 mod lineage;
 mod load;
 mod net;

@@ -12,7 +12,7 @@ use everlog_tests::{patience, raw};
 use serde_json::Value;
 use tonic::transport::Endpoint;
 
-use crate::client::Place;
+use crate::client::Connection;
 use crate::net::Home;
 use crate::waits::Sleep;
 
@@ -104,10 +104,10 @@ impl Node {
     }
 
     /// Connections to it, made as they are needed and again when they break.
-    pub fn place(&self) -> anyhow::Result<Place> {
+    pub fn place(&self) -> anyhow::Result<Connection> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
         let channel = endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy();
-        Ok(Place { channel, sleep: self.sleep.clone() })
+        Ok(Connection { channel, sleep: self.sleep.clone() })
     }
 
     /// SIGKILL.

@@ -7,10 +7,10 @@ use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
 use prost::Message;
 
+use crate::client_log::Call;
 use crate::deliveries::Trouble;
 use crate::environment;
 use crate::event::{Event, fields, number, schema, text};
-use crate::ledger::Call;
 use crate::polls::Poll;
 use crate::reader::{Entry, read};
 use crate::register::Read;
@@ -56,7 +56,7 @@ pub type Line = (i64, String, i64);
 
 /// What became of a command that came as a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct CommandReply {
     pub command_id: String,
     /// Of a reply its status, of a rejection its code.
     pub what: String,
@@ -80,8 +80,8 @@ pub struct Observations {
     pub later: BTreeMap<(i32, i64), Entry>,
     /// Where the records of `commands` stand that finished transactions left and that ask for a reply, by command id.
     pub commands: Vec<((i64, i64), String)>,
-    pub replies: Vec<Told>,
-    pub rejections: Vec<Told>,
+    pub replies: Vec<CommandReply>,
+    pub rejections: Vec<CommandReply>,
     /// What was seen of registers.
     pub reads: Vec<Read>,
     /// What workers got, by the identities of their polls.
@@ -200,9 +200,9 @@ fn is_position(entry: &Entry) -> bool {
     key.starts_with(&RESERVED) && key.get(2) == Some(&POSITION)
 }
 
-fn told(schema: &apache_avro::Schema, entry: &Entry, what: &str) -> anyhow::Result<Told> {
+fn told(schema: &apache_avro::Schema, entry: &Entry, what: &str) -> anyhow::Result<CommandReply> {
     let fields = fields(schema, entry.value.as_deref())?;
-    Ok(Told {
+    Ok(CommandReply {
         command_id: text(&fields, "command_id").unwrap_or_default(),
         what: text(&fields, what)?,
         at: (number(&fields, "partition")?, number(&fields, "offset")?),

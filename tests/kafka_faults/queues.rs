@@ -18,13 +18,13 @@ const ACTIVITIES: &str = "";
 
 /// Where a task waits: in its queue, or behind that in the normal one, where that is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct QueuePosition<'a> {
     pub partition: i32,
     pub queue: &'a str,
     pub normal: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueuePosition<'a> {
     /// That of a workflow task.
     pub fn of(scheduled: &'a Event) -> Self {
         let (queue, normal) = (scheduled.text("task_queue"), scheduled.text("normal_task_queue"));
@@ -44,7 +44,7 @@ type Handed = (i64, i64);
 #[derive(Default)]
 pub struct Queues<'a> {
     handed: BTreeMap<(i32, &'a str), Vec<Handed>>,
-    places: BTreeMap<&'a str, Place<'a>>,
+    places: BTreeMap<&'a str, QueuePosition<'a>>,
 }
 
 impl<'a> Queues<'a> {
@@ -54,24 +54,28 @@ impl<'a> Queues<'a> {
             for started in events.iter().filter(|event| is_claim(kin, events, event)) {
                 let Some(scheduled) = before(events, started.number("scheduled_event_id")) else { continue };
                 let handed = (scheduled.time_ms, started.time_ms);
-                queues.note(started.text("identity"), Place::of(scheduled), handed);
+                queues.note(started.text("identity"), QueuePosition::of(scheduled), handed);
             }
         }
         for (identity, poll) in &observations.polls {
             let Got::Activity { run_id, .. } = &poll.got else { continue };
             let Some(event) = kin.events(run_id).first() else { continue };
-            queues.note(identity, Place::of_activity(event.partition), (poll.since_ms, poll.ended_ms));
+            queues.note(
+                identity,
+                QueuePosition::of_activity(event.partition),
+                (poll.since_ms, poll.ended_ms),
+            );
         }
         queues
     }
 
-    fn note(&mut self, identity: &'a str, place: Place<'a>, handed: Handed) {
+    fn note(&mut self, identity: &'a str, place: QueuePosition<'a>, handed: Handed) {
         self.handed.entry((place.partition, place.queue)).or_default().push(handed);
         self.places.insert(identity, place);
     }
 
     /// Where a poll got its task; none where nothing was written of that.
-    pub fn place(&self, identity: &str) -> Option<Place<'a>> {
+    pub fn place(&self, identity: &str) -> Option<QueuePosition<'a>> {
         self.places.get(identity).copied()
     }
 
@@ -81,7 +85,7 @@ impl<'a> Queues<'a> {
     }
 
     /// Rounds went past who waited there meanwhile, whichever of its queues that was in.
-    pub fn has_passed(&self, place: Place<'_>, from_ms: i64, until_ms: i64) -> bool {
+    pub fn has_passed(&self, place: QueuePosition<'_>, from_ms: i64, until_ms: i64) -> bool {
         [place.queue, place.normal].into_iter().all(|queue| {
             let handed = self.handed.get(&(place.partition, queue));
             has_rounds(handed.into_iter().flatten(), from_ms, until_ms)

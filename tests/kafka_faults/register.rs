@@ -15,7 +15,7 @@ use anyhow::{Context, ensure};
 use bytes::Bytes;
 use everlog_tests::fate::Fate;
 
-use crate::client::{Client, NAMESPACE, Place, execution};
+use crate::client::{Client, Connection, NAMESPACE, execution};
 
 /// Of the Workflow Ids whose workflows are registers.
 pub const PREFIX: &str = "register";
@@ -45,7 +45,7 @@ pub async fn turn(client: &Client, id: &str) -> anyhow::Result<()> {
         }
         let elsewhere = taken_at + 1;
         let note = |by, acknowledged, saw| {
-            client.ledger.read(Read { workflow_id: id.to_owned(), by, acknowledged, saw });
+            client.client_log.read(Read { workflow_id: id.to_owned(), by, acknowledged, saw });
         };
         let answer = match client.read_from(elsewhere, &question(id)).await {
             Ok(answer) => answer,
@@ -79,16 +79,16 @@ pub async fn set(client: &Client, id: &str, value: i64) -> anyhow::Result<()> {
 }
 
 /// One try to read a register's history at one node; none where it does not answer.
-pub async fn read_at(client: &Client, place: &Place, id: &str, acknowledged: i64) -> Option<i64> {
+pub async fn read_at(client: &Client, connection: &Connection, id: &str, acknowledged: i64) -> Option<i64> {
     let request = GetWorkflowExecutionHistoryRequest {
         namespace: NAMESPACE.into(),
         execution: execution(id, ""),
         ..Default::default()
     };
-    let page = client.ask_of(place, &request).await.ok()?;
+    let page = client.ask_of(connection, &request).await.ok()?;
     let page = GetWorkflowExecutionHistoryResponse::decode(page).ok()?;
     let saw = in_history(&History::decode(page.history.unwrap_or_default()).ok()?.events);
-    client.ledger.read(Read { workflow_id: id.to_owned(), by: "history", acknowledged, saw });
+    client.client_log.read(Read { workflow_id: id.to_owned(), by: "history", acknowledged, saw });
     Some(saw)
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_tests::fate::Fate;
 
+use crate::client_log::{Answer, Call, Deed};
 use crate::event::Event;
-use crate::ledger::{Answer, Call, Deed};
 use crate::lineage::{ACCEPTED, Lineage};
 use crate::observations::Observations;
 use crate::program;

@@ -22,7 +22,7 @@ use prost::Message;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, NAMESPACE, QUEUE, queue};
-use crate::ledger::Deed;
+use crate::client_log::Deed;
 use crate::{register, workflows};
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -36,13 +36,13 @@ const ONCE_PERMILLE: u32 = 100;
 
 /// Workers, so many of each kind; they end when this is dropped.
 pub fn employ(client: &Client, each: usize) -> JoinSet<()> {
-    let plain = Worker { client: client.clone(), kept: None };
-    let sticky = Worker { client: client.clone(), kept: Some(Kept::default()) };
+    let plain = Worker { client: client.clone(), cache: None };
+    let sticky = Worker { client: client.clone(), cache: Some(HistoryCache::default()) };
     let mut workers = JoinSet::new();
     for number in 0..each {
         let own = if number % 2 == 0 { &plain } else { &sticky };
         workers.spawn(own.clone().serve(queue()));
-        if own.kept.is_some() {
+        if own.cache.is_some() {
             workers.spawn(own.clone().serve(sticky_queue()));
         }
         workers.spawn(labour(client.clone(), Dice::new(number as u64)));
@@ -56,21 +56,21 @@ fn sticky_queue() -> Option<TaskQueue> {
 
 /// Histories as far as a worker has seen them, by run id. Cheap to clone.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<HashMap<String, Vec<HistoryEvent>>>>);
+struct HistoryCache(Arc<Mutex<HashMap<String, Vec<HistoryEvent>>>>);
 
-impl Kept {
+impl HistoryCache {
     fn open(&self) -> MutexGuard<'_, HashMap<String, Vec<HistoryEvent>>> {
         self.0.lock().expect("nobody panics while it is open")
     }
 
     /// Any other makes room for it.
     fn keep(&self, run_id: String, history: Vec<HistoryEvent>) {
-        let mut kept = self.open();
-        if kept.len() >= KEPT_MAX && !kept.contains_key(&run_id) {
-            let any = kept.keys().next().cloned();
-            any.map(|any| kept.remove(&any));
+        let mut cache = self.open();
+        if cache.len() >= KEPT_MAX && !cache.contains_key(&run_id) {
+            let any = cache.keys().next().cloned();
+            any.map(|any| cache.remove(&any));
         }
-        kept.insert(run_id, history);
+        cache.insert(run_id, history);
     }
 }
 
@@ -78,7 +78,7 @@ impl Kept {
 #[derive(Clone)]
 struct Worker {
     client: Client,
-    kept: Option<Kept>,
+    cache: Option<HistoryCache>,
 }
 
 impl Worker {
@@ -135,7 +135,7 @@ impl Worker {
             commands: said.commands,
             messages: said.messages,
             query_results,
-            sticky_attributes: self.kept.is_some().then(|| StickyExecutionAttributes {
+            sticky_attributes: self.cache.is_some().then(|| StickyExecutionAttributes {
                 worker_task_queue: sticky_queue(),
                 schedule_to_start_timeout: Some(prost_types::Duration { seconds: STICKY_WAIT_S, nanos: 0 }),
             }),
@@ -144,12 +144,12 @@ impl Worker {
             ..Default::default()
         };
         // Whoever is asked next, by a query perhaps, must know by then what this one knew.
-        let kept = self.kept.as_ref().filter(|_| !closes);
-        kept.inspect(|kept| kept.keep(run_id.clone(), history));
+        let cache = self.cache.as_ref().filter(|_| !closes);
+        cache.inspect(|cache| cache.keep(run_id.clone(), history));
         // As SDKs do: the task would be its own until it is over, and after a take-over that is long.
         let fate = self.client.insist(&id, deed, make).await;
         if !matches!(fate, Ok(Fate::Acked)) || closes {
-            self.kept.iter().for_each(|kept| drop(kept.open().remove(&run_id)));
+            self.cache.iter().for_each(|cache| drop(cache.open().remove(&run_id)));
         }
         fate.map(drop)
     }
@@ -165,9 +165,9 @@ impl Worker {
         if first == Some(1) {
             return Ok(news);
         }
-        let kept = self.kept.as_ref().and_then(|kept| kept.open().get(run_id).cloned());
-        let mut history = match kept {
-            Some(kept) => kept,
+        let cache = self.cache.as_ref().and_then(|cache| cache.open().get(run_id).cloned());
+        let mut history = match cache {
+            Some(cache) => cache,
             None => self.client.history(id, run_id).await?,
         };
         if let Some(first) = first {

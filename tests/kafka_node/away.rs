@@ -8,7 +8,7 @@ use everlog_tests::patience;
 use everlog_tests::process::Process;
 use serde_json::Value;
 
-use crate::Place;
+use crate::TestLog;
 use crate::nodes::node;
 
 /// What is tried once a second, in s, has failed often by then.
@@ -54,8 +54,8 @@ async fn is_ready(node: &Process) -> anyhow::Result<()> {
 #[tokio::test]
 async fn while_no_broker_answers_no_node_is_ready_and_each_says_why() -> anyhow::Result<()> {
     let cluster = Cluster::start(Version::V4_4_0, 1)?;
-    let place = Place::new(cluster.bootstrap())?;
-    let (mut one, mut two) = (node(&place, "one", &[])?, node(&place, "two", &[])?);
+    let test_log = TestLog::new(cluster.bootstrap())?;
+    let (mut one, mut two) = (node(&test_log, "one", &[])?, node(&test_log, "two", &[])?);
     for node in [&mut one, &mut two] {
         node.ready().await?;
         is_ready(node).await?;
@@ -92,9 +92,9 @@ const PATIENT: [&str; 3] = [
 #[tokio::test]
 async fn while_no_broker_answers_a_node_that_is_asked_to_end_waits_for_none() -> anyhow::Result<()> {
     let cluster = Cluster::start(Version::V4_4_0, 1)?;
-    let place = Place::new(cluster.bootstrap())?;
+    let test_log = TestLog::new(cluster.bootstrap())?;
     let patient = PATIENT.map(|name| (name, FOR_EVER.to_owned()));
-    let (mut one, mut two) = (node(&place, "one", &patient)?, node(&place, "two", &patient)?);
+    let (mut one, mut two) = (node(&test_log, "one", &patient)?, node(&test_log, "two", &patient)?);
     for node in [&mut one, &mut two] {
         let client = node.ready().await?;
         is_ready(node).await?;

@@ -16,7 +16,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use tonic::Code;
 
 use crate::nodes::node;
-use crate::{Place, status};
+use crate::{TestLog, status};
 
 const STARTS: usize = 16;
 
@@ -65,21 +65,21 @@ async fn says(node: &mut Process, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn options(place: &Place) -> Options {
-    let mut options = Options::new(place.bootstrap());
-    options.prefix = place.prefix().into();
+fn options(test_log: &TestLog) -> Options {
+    let mut options = Options::new(test_log.bootstrap());
+    options.prefix = test_log.prefix().into();
     options
 }
 
 /// Deletes a record of a partition's journal that nobody has applied.
-async fn lose_a_record(place: &Place, partition: u32) -> anyhow::Result<()> {
-    let topic = format!("{}journal", place.prefix());
+async fn lose_a_record(test_log: &TestLog, partition: u32) -> anyhow::Result<()> {
+    let topic = format!("{}journal", test_log.prefix());
     let producer: ThreadedProducer<Delivered> = ClientConfig::new()
-        .set("bootstrap.servers", place.bootstrap())
+        .set("bootstrap.servers", test_log.bootstrap())
         .create_with_context(Delivered::default())?;
     let record = BaseRecord::to(&topic).partition(partition as i32).key("nobody").payload("nothing");
     producer.send(record).map_err(|(error, _)| error)?;
-    let (options, delivered) = (options(place), producer.context().0.clone());
+    let (options, delivered) = (options(test_log), producer.context().0.clone());
     tokio::task::spawn_blocking(move || {
         producer.flush(patience::most())?;
         let offset = delivered.lock().ok().and_then(|offset| *offset).context("it was not delivered")?;
@@ -92,28 +92,28 @@ async fn lose_a_record(place: &Place, partition: u32) -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_partition_whose_journal_lacks_a_record_is_closed_and_ends_no_node() -> anyhow::Result<()> {
     const CLOSED: &str = "partition closed";
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     let apart = [("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".to_owned())];
-    let mut first = node(&place, "one", &apart)?;
+    let mut first = node(&test_log, "one", &apart)?;
     let client = first.ready().await?;
     // All partitions serve.
     started(&client, "before", STARTS).await?;
     first.stop().await?;
-    lose_a_record(&place, 0).await?;
-    let mut first = node(&place, "one", &apart)?;
+    lose_a_record(&test_log, 0).await?;
+    let mut first = node(&test_log, "one", &apart)?;
     let client = first.ready().await?;
     says(&mut first, CLOSED).await?;
     let some = started(&client, "closed", 1).await?;
     ensure!(some < STARTS, "one partition does not serve, the others do: {some}");
 
-    let mut second = node(&place, "two", &apart)?;
+    let mut second = node(&test_log, "two", &apart)?;
     let client = second.ready().await?;
     first.kill()?;
     says(&mut second, CLOSED).await?;
     let some = started(&client, "moved", 1).await?;
     ensure!(some < STARTS, "nor does it at the next node, which goes on: {some}");
     let is_shown = async || {
-        status(&place.variables, &[])
+        status(&test_log.variables, &[])
             .is_ok_and(|shown| shown.matches("is closed: its node's log says why").count() == 1)
     };
     patience::until("one partition is shown as closed", is_shown).await?;
@@ -126,15 +126,15 @@ async fn a_partition_whose_journal_lacks_a_record_is_closed_and_ends_no_node() -
 /// One that is slow to answer has not gone: who comes meanwhile would take all that it has.
 #[tokio::test]
 async fn a_node_that_comes_while_the_other_does_not_answer_takes_nothing_from_it() -> anyhow::Result<()> {
-    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     // The brokers take the first for alive, however long the second takes to come.
     let session = LONG_SESSION.map(|(name, value)| format!("{name}={value}"));
-    place.variables.push(("EVERLOG_KAFKA__PROPERTIES", session.join(";")));
-    let mut first = node(&place, "one", &[])?;
+    test_log.variables.push(("EVERLOG_KAFKA__PROPERTIES", session.join(";")));
+    let mut first = node(&test_log, "one", &[])?;
     let client = first.ready().await?;
     client.start("before").await?;
     first.signal("STOP")?;
-    let mut second = node(&place, "two", &[])?;
+    let mut second = node(&test_log, "two", &[])?;
     let said = says(&mut second, "nothing is taken over until that changes").await;
     first.signal("CONT")?;
     said?;

@@ -29,12 +29,12 @@ const HASTE: [(&str, &str); 2] =
     [("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "5000"), ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", "5000")];
 
 /// A log of a test's own: its settings as variables, and the directory of its node.
-struct Place {
+struct TestLog {
     variables: Vec<(&'static str, String)>,
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestLog {
     fn new(bootstrap: &str) -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("node-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -94,8 +94,8 @@ fn status(variables: &[(&'static str, String)], words: &[&str]) -> anyhow::Resul
 #[tokio::test]
 async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_deleted() -> anyhow::Result<()>
 {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut server = place.start().await?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let mut server = test_log.start().await?;
     let mut client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..8).map(|number| format!("order-{number}")).collect();
     for id in &ids {
@@ -113,8 +113,8 @@ async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_d
         check_history(id, history)?;
     }
     server.stop()?;
-    std::fs::remove_dir_all(place.data().join("rows"))?;
-    server = place.start().await?;
+    std::fs::remove_dir_all(test_log.data().join("rows"))?;
+    server = test_log.start().await?;
     let after = read_all(&Caller(server.connect().await?), &ids).await?;
     ensure!(before == after, "describe and history are as they were, byte by byte");
     Ok(())
@@ -122,9 +122,9 @@ async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_d
 
 #[tokio::test]
 async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
-    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
-    place.variables.push(("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "60000".into()));
-    let server = place.start().await?;
+    let mut test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    test_log.variables.push(("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "60000".into()));
+    let server = test_log.start().await?;
     let client = Caller(server.connect().await?);
     let transactions = async || {
         let total = page::metric(server.metrics_address(), "everlog_kafka_transactions_total").await?;
@@ -144,15 +144,15 @@ async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_second_node_joins_answers_for_the_first_and_has_all_when_that_is_killed() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut first = place.process("one", &place.dir.path().join("one"))?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let mut first = test_log.process("one", &test_log.dir.path().join("one"))?;
     let client = first.ready().await?;
     let ids: Vec<String> = (0..8).map(|number| format!("moved-{number}")).collect();
     for id in &ids {
         client.start(id).await?;
     }
     work_until(&client, "they wait", &ids, EventType::TimerStarted).await?;
-    let mut second = place.process("two", &place.dir.path().join("two"))?;
+    let mut second = test_log.process("two", &test_log.dir.path().join("two"))?;
     let client = second.ready().await?;
     for id in &ids {
         client.signal(id, "go").await?;
@@ -169,12 +169,12 @@ async fn a_second_node_joins_answers_for_the_first_and_has_all_when_that_is_kill
 
 #[tokio::test]
 async fn a_second_node_of_the_same_name_is_refused_while_the_first_answers() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut first = place.process("one", &place.dir.path().join("one"))?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let mut first = test_log.process("one", &test_log.dir.path().join("one"))?;
     first.ready().await?;
-    let elsewhere = place.dir.path().join("elsewhere");
+    let elsewhere = test_log.dir.path().join("elsewhere");
     std::fs::create_dir(&elsewhere)?;
-    let mut second = place.process("one", &elsewhere.join("one"))?;
+    let mut second = test_log.process("one", &elsewhere.join("one"))?;
     let ended = second.ended().await;
     let (code, said) = ended.with_context(|| format!("the first said {:?}", first.said()))?;
     ensure!(code == Some(1), "the second node ended with {code:?}: {said}");
@@ -186,11 +186,11 @@ async fn a_second_node_of_the_same_name_is_refused_while_the_first_answers() -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_killed_under_load_loses_and_doubles_no_acknowledged_signal() -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::start(Version::V4_4_0, 1)?);
-    let mut place = Place::new(cluster.bootstrap())?;
-    place.make_haste();
+    let mut test_log = TestLog::new(cluster.bootstrap())?;
+    test_log.make_haste();
     // Commits give up sooner than the broker is back, so that partitions are taken over again.
-    place.variables.push(("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "2000".into()));
-    let mut server = place.start().await?;
+    test_log.variables.push(("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "2000".into()));
+    let mut server = test_log.start().await?;
     let client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..4).map(|number| format!("patient-{number}")).collect();
     start_all(&client, &ids).await?;
@@ -208,10 +208,10 @@ async fn a_broker_that_is_killed_under_load_loses_and_doubles_no_acknowledged_si
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_serves_on_while_each_of_three_brokers_is_dead_in_turn() -> anyhow::Result<()> {
     let cluster = Arc::new(Cluster::start(Version::V4_4_0, 3)?);
-    let mut place = Place::new(cluster.bootstrap())?;
-    place.make_haste();
-    place.variables.push(("EVERLOG_KAFKA__REPLICATION", "3".into()));
-    let mut server = place.start().await?;
+    let mut test_log = TestLog::new(cluster.bootstrap())?;
+    test_log.make_haste();
+    test_log.variables.push(("EVERLOG_KAFKA__REPLICATION", "3".into()));
+    let mut server = test_log.start().await?;
     let client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..8).map(|number| format!("patient-{number}")).collect();
     start_all(&client, &ids).await?;
@@ -254,23 +254,23 @@ fn all_in_sync(cluster: &Cluster) -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_journal_that_is_deleted_by_time_is_found_and_refused() -> anyhow::Result<()> {
     let cluster = Cluster::shared()?;
-    let place = Place::new(cluster.bootstrap())?;
-    let (code, said) = place.topics("plan")?;
+    let test_log = TestLog::new(cluster.bootstrap())?;
+    let (code, said) = test_log.topics("plan")?;
     ensure!(code == Some(3) && said.contains("create would make"), "{code:?}: {said}");
-    let (code, said) = place.topics("create")?;
+    let (code, said) = test_log.topics("create")?;
     ensure!(code == Some(0), "{code:?}: {said}");
-    let (code, said) = place.topics("check")?;
+    let (code, said) = test_log.topics("check")?;
     ensure!(code == Some(0), "{code:?}: {said}");
-    let journal = format!("{}journal", place.prefix());
+    let journal = format!("{}journal", test_log.prefix());
     let change = ["--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "topics"];
     let what = ["--entity-name", &journal, "--add-config", "retention.ms=604800000"];
     kafka::tool("kafka.admin.ConfigCommand", &[&change[..], &what].concat(), "")?;
-    let (code, said) = place.topics("check")?;
+    let (code, said) = test_log.topics("check")?;
     ensure!(code == Some(3), "{code:?}: {said}");
     for part in ["REFUSED", &journal, "retention.ms", "604800000", "--add-config retention.ms=-1"] {
         ensure!(said.contains(part), "{part} is not in: {said}");
     }
-    let mut process = place.process("one", &place.data())?;
+    let mut process = test_log.process("one", &test_log.data())?;
     let (code, said) = process.ended().await?;
     ensure!(code == Some(1) && said.contains("--add-config retention.ms=-1"), "{code:?}: {said}");
     Ok(())

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tonic::transport::Endpoint;
 
 use crate::orders::{check_history, count, work_until};
-use crate::{Place, status};
+use crate::{TestLog, status};
 
 /// A workflow task that nobody gives back would be handed out again after this, in s: nobody waits for so long.
 const TASK_TIMEOUT_S: i64 = 3_600;
@@ -46,9 +46,9 @@ fn certified(dir: &Path, name: &str, shown: &Certified, authority: &Authority) -
     ])
 }
 
-pub fn node(place: &Place, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
-    let variables = [&place.variables[..], more].concat();
-    Process::start(place.bootstrap(), name, &place.dir.path().join(name), &variables)
+pub fn node(test_log: &TestLog, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
+    let variables = [&test_log.variables[..], more].concat();
+    Process::start(test_log.bootstrap(), name, &test_log.dir.path().join(name), &variables)
 }
 
 /// Waits until a node says why it is not among the others, on its page and in its log.
@@ -71,18 +71,18 @@ async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
 /// What a node says late, of a group that another one has taken meanwhile, must not keep the others from balancing.
 #[tokio::test]
 async fn a_late_word_on_who_has_a_group_is_put_right() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     let apart = [("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".to_owned())];
-    let mut first = node(&place, "one", &apart)?;
+    let mut first = node(&test_log, "one", &apart)?;
     first.ready().await?;
     let producer: ThreadedProducer<_> = ClientConfig::new()
-        .set("bootstrap.servers", place.bootstrap())
+        .set("bootstrap.servers", test_log.bootstrap())
         .create_with_context(DefaultProducerContext)?;
-    let (topic, row) = (format!("{}control", place.prefix()), r#"{"node":"nobody","serves":true}"#);
+    let (topic, row) = (format!("{}control", test_log.prefix()), r#"{"node":"nobody","serves":true}"#);
     let record = BaseRecord::to(&topic).partition(0).key("owner/0").payload(row);
     producer.send(record).map_err(|(error, _)| error)?;
     tokio::task::spawn_blocking(move || producer.flush(patience::most())).await??;
-    let mut second = node(&place, "two", &apart)?;
+    let mut second = node(&test_log, "two", &apart)?;
     second.ready().await?;
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     while !second.said()?.contains("partition group taken over") {
@@ -94,10 +94,10 @@ async fn a_late_word_on_who_has_a_group_is_put_right() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn nodes_with_certificates_serve_together_and_a_stranger_takes_nothing() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
-    let good = |name| certified(place.dir.path(), name, &authority.certify("127.0.0.1"), &authority);
-    let mut first = node(&place, "one", &good("one")?)?;
+    let good = |name| certified(test_log.dir.path(), name, &authority.certify("127.0.0.1"), &authority);
+    let mut first = node(&test_log, "one", &good("one")?)?;
     let client = first.ready().await?;
     let ids: Vec<String> = (0..8).map(|number| format!("known-{number}")).collect();
     for id in &ids {
@@ -107,12 +107,12 @@ async fn nodes_with_certificates_serve_together_and_a_stranger_takes_nothing() -
 
     let foreign = other.certify("127.0.0.1");
     let mut foreign =
-        node(&place, "foreign", &certified(place.dir.path(), "foreign", &foreign, &authority)?)?;
+        node(&test_log, "foreign", &certified(test_log.dir.path(), "foreign", &foreign, &authority)?)?;
     told(&mut foreign, "TLS: it does not take this node").await?;
-    let mut plain = node(&place, "plain", &[])?;
+    let mut plain = node(&test_log, "plain", &[])?;
     told(&mut plain, "(cluster.certificate_file)").await?;
 
-    let mut second = node(&place, "two", &good("two")?)?;
+    let mut second = node(&test_log, "two", &good("two")?)?;
     let client = second.ready().await?;
     for id in &ids {
         client.signal(id, "go").await?;
@@ -121,7 +121,7 @@ async fn nodes_with_certificates_serve_together_and_a_stranger_takes_nothing() -
     for id in &ids {
         check_history(id, &client.history(id).await?)?;
     }
-    let variables = [&place.variables[..], &good("command")?].concat();
+    let variables = [&test_log.variables[..], &good("command")?].concat();
     let wanted = [("one ", "serves"), ("two ", "serves"), ("plain ", "does not trust")];
     let deadline = patience::deadline();
     loop {
@@ -143,16 +143,16 @@ async fn nodes_with_certificates_serve_together_and_a_stranger_takes_nothing() -
 
 #[tokio::test]
 async fn a_node_with_another_secret_takes_nothing() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     let secret = |name: &str| -> anyhow::Result<Variables> {
-        let path = place.dir.path().join(name);
+        let path = test_log.dir.path().join(name);
         std::fs::write(&path, format!("the-secret-of-{name}"))?;
         Ok(vec![("EVERLOG_CLUSTER__SECRET_FILE", path.display().to_string())])
     };
-    let mut first = node(&place, "one", &secret("all-of-them")?)?;
+    let mut first = node(&test_log, "one", &secret("all-of-them")?)?;
     let client = first.ready().await?;
     for (name, stranger) in [("stranger", secret("somebody")?), ("without", Variables::new())] {
-        let mut stranger = node(&place, name, &stranger)?;
+        let mut stranger = node(&test_log, name, &stranger)?;
         told(&mut stranger, "cluster.secret_file").await?;
     }
     client.start("still-served").await?;
@@ -163,21 +163,21 @@ async fn a_node_with_another_secret_takes_nothing() -> anyhow::Result<()> {
 /// Nodes without a secret would take anybody: then whoever has one, and refuses them, would not be told why it has nothing.
 #[tokio::test]
 async fn a_node_with_a_secret_among_nodes_without_one_is_told_why_it_has_nothing() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut first = node(&place, "one", &[])?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let mut first = node(&test_log, "one", &[])?;
     first.ready().await?;
-    let path = place.dir.path().join("secret");
+    let path = test_log.dir.path().join("secret");
     std::fs::write(&path, "the-secret-of-somebody")?;
     let secret = [("EVERLOG_CLUSTER__SECRET_FILE", path.display().to_string())];
-    let mut stranger = node(&place, "stranger", &secret)?;
+    let mut stranger = node(&test_log, "stranger", &secret)?;
     told(&mut stranger, "cluster.secret_file").await
 }
 
 /// Waits until a node that was just started says that it follows the rows of all partitions: it has brought what was committed
 /// before.
-async fn follows_all(place: &Place, name: &str) -> anyhow::Result<()> {
+async fn follows_all(test_log: &TestLog, name: &str) -> anyhow::Result<()> {
     let follows = async || {
-        let shown = status(&place.variables, &["--json"]).unwrap_or_default();
+        let shown = status(&test_log.variables, &["--json"]).unwrap_or_default();
         let mut lines = shown.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let node = lines.find(|line| line["node"] == name && line["partition"].is_null());
         node.is_some_and(|node| node["follows"].as_array().is_some_and(|follows| follows.len() == 4))
@@ -187,11 +187,11 @@ async fn follows_all(place: &Place, name: &str) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn who_has_followed_the_rows_of_a_dead_node_restores_nothing() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     let replicas = [("EVERLOG_CLUSTER__REPLICAS", "1".to_owned())];
-    let mut first = node(&place, "one", &replicas)?;
+    let mut first = node(&test_log, "one", &replicas)?;
     let client = first.ready().await?;
-    let mut second = node(&place, "two", &replicas)?;
+    let mut second = node(&test_log, "two", &replicas)?;
     second.ready().await?;
     let ids: Vec<String> = (0..20).map(|number| format!("followed-{number}")).collect();
     for id in &ids {
@@ -208,9 +208,9 @@ async fn who_has_followed_the_rows_of_a_dead_node_restores_nothing() -> anyhow::
     patience::until("all that was done is committed", is_committed).await?;
     // Of a node that has just begun to follow it is told that it has all of them.
     second.stop().await?;
-    second = node(&place, "two", &replicas)?;
+    second = node(&test_log, "two", &replicas)?;
     let other = second.ready().await?;
-    follows_all(&place, "two").await?;
+    follows_all(&test_log, "two").await?;
     let before = second.metric(ROWS, "").await?;
 
     first.kill()?;
@@ -307,13 +307,13 @@ async fn deaf(node: &Process) -> anyhow::Result<Caller> {
 
 #[tokio::test]
 async fn a_task_that_reaches_no_worker_is_handed_out_again_before_its_timeout() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
     // One group: the first has it, and the two others have polls only.
-    let mut first = node(&place, "one", &patient())?;
+    let mut first = node(&test_log, "one", &patient())?;
     let client = first.ready().await?;
-    let mut second = node(&place, "two", &patient())?;
+    let mut second = node(&test_log, "two", &patient())?;
     second.ready().await?;
-    let mut third = node(&place, "three", &patient())?;
+    let mut third = node(&test_log, "three", &patient())?;
     let other = third.ready().await?;
     let worker = deaf(&second).await.context("a worker at the second")?;
     drop((on_the_way("gone", &client, &worker).await?, worker));
@@ -331,12 +331,12 @@ async fn a_task_that_reaches_no_worker_is_handed_out_again_before_its_timeout() 
 /// what they claimed.
 #[tokio::test]
 async fn a_task_on_its_way_is_handed_out_again_when_its_owner_dies() -> anyhow::Result<()> {
-    let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut first = node(&place, "one", &patient())?;
+    let test_log = TestLog::new(Cluster::shared()?.bootstrap())?;
+    let mut first = node(&test_log, "one", &patient())?;
     let client = first.ready().await?;
-    let mut second = node(&place, "two", &patient())?;
+    let mut second = node(&test_log, "two", &patient())?;
     second.ready().await?;
-    let mut third = node(&place, "three", &patient())?;
+    let mut third = node(&test_log, "three", &patient())?;
     let other = third.ready().await?;
     let worker = deaf(&second).await?;
     let polls = on_the_way("owned", &client, &worker).await?;

@@ -77,7 +77,7 @@ impl Harness {
 
     fn history_rows(&self) -> usize {
         let mut broker = self.broker.lock();
-        broker.kept(PARTITION).topics[index(everlog_log::Topic::History)].live().len()
+        broker.stored(PARTITION).topics[index(everlog_log::Topic::History)].live().len()
     }
 }
 

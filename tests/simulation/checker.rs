@@ -19,7 +19,7 @@ use crate::clients::TYPE;
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
-use crate::log::{Broker, Kept, Nasty, Shared, index};
+use crate::log::{Broker, Nasty, Shared, StoredPartition, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::observations::{Observations, fingerprint};
 use crate::public::{Command, Wanted};
@@ -32,31 +32,31 @@ pub fn check(broker: &Shared, observations: &Observations, owner: Option<&Node>)
     let mut found = Vec::new();
     let mut broker = broker.lock();
     let (now_ms, incarnation) = (broker.now_ms, broker.incarnation);
-    let kept = broker.kept(PARTITION);
-    match histories(kept) {
+    let stored = broker.stored(PARTITION);
+    match histories(stored) {
         Ok(histories) => {
             seen_is_true(observations, &histories, &mut found);
             signals(observations, &histories, &mut found);
             resets::check(&observations.taken_back, &histories, &mut found);
             updates::check(&observations.updates, &histories, &mut found);
-            found.extend(commanded(kept, observations, &histories).err());
+            found.extend(commanded(stored, observations, &histories).err());
             ended(observations, &histories, &mut found);
         }
         Err(what) => found.push(what),
     }
     if let Some(owner) = owner {
-        rows_are_the_fold(kept, &owner.disk, &mut found);
+        rows_are_the_fold(stored, &owner.disk, &mut found);
     }
-    retold(kept, incarnation, now_ms, &mut found);
+    retold(stored, incarnation, now_ms, &mut found);
     found
 }
 
 type Histories = BTreeMap<String, Vec<HistoryEvent>>;
 
 /// Every run's events as its history rows have them: gapless and in order, and each of them published once.
-fn histories(kept: &Kept) -> Result<Histories, String> {
+fn histories(stored: &StoredPartition) -> Result<Histories, String> {
     let mut histories = Histories::new();
-    for (key, value) in kept.topics[index(Topic::History)].live() {
+    for (key, value) in stored.topics[index(Topic::History)].live() {
         let name = key.get(..key.len().saturating_sub(8)).unwrap_or_default();
         let address = RunKey::read(name).and_then(|key| key.address());
         let Some(address) = address else { return Err(format!("a history row under {key:?}")) };
@@ -73,7 +73,7 @@ fn histories(kept: &Kept) -> Result<Histories, String> {
     }
     let mut published: BTreeMap<String, i64> = BTreeMap::new();
     let writer = Writer::own(PublicTopic::Event);
-    for row in &kept.topics[index(Topic::Events)].rows {
+    for row in &stored.topics[index(Topic::Events)].rows {
         let bytes = row.value.clone().unwrap_or_default();
         let event = WorkflowEvent::read(&writer, &bytes).map_err(|error| format!("an event: {error}"))?;
         let last = published.entry(event.run_id.to_string()).or_default();
@@ -159,7 +159,11 @@ fn is_once(observations: &Observations, name: &str, runs: &[&str]) -> bool {
 
 /// Every public command came to an effect or a refusal, once; its outcome is told once, to whoever asked; and what
 /// nothing put off happened in the order in which it was produced.
-fn commanded(kept: &Kept, observations: &Observations, histories: &Histories) -> Result<(), String> {
+fn commanded(
+    stored: &StoredPartition,
+    observations: &Observations,
+    histories: &Histories,
+) -> Result<(), String> {
     let mut effects = signaled(histories);
     effects.extend(updates::completed(histories));
     for (run_id, events) in histories {
@@ -170,10 +174,10 @@ fn commanded(kept: &Kept, observations: &Observations, histories: &Histories) ->
             effects.entry(kind).or_default().push(run_id);
         }
     }
-    let told = places(kept, Topic::Replies, |writer, bytes| {
+    let told = places(stored, Topic::Replies, |writer, bytes| {
         Outcome::read(writer, bytes).map(|outcome| (outcome.partition, outcome.offset))
     })?;
-    let refused = places(kept, Topic::Rejections, |writer, bytes| {
+    let refused = places(stored, Topic::Rejections, |writer, bytes| {
         Rejection::read(writer, bytes).map(|rejection| (rejection.partition, rejection.offset))
     })?;
     // A topic that was made again has the same places once more.
@@ -198,7 +202,7 @@ fn commanded(kept: &Kept, observations: &Observations, histories: &Histories) ->
             *refusals.entry(command.place).or_default() += 1;
         }
     }
-    for row in &kept.topics[index(Topic::Replies)].rows {
+    for row in &stored.topics[index(Topic::Replies)].rows {
         let outcome =
             Outcome::read(&Writer::own(PublicTopic::Outcome), &row.value.clone().unwrap_or_default());
         updates::replied(&outcome.map_err(|error| error.to_string())?, histories)?;
@@ -230,14 +234,14 @@ type Places = BTreeMap<(u32, u64), u64>;
 
 /// How often each place in the topic of commands is told of.
 fn places(
-    kept: &Kept,
+    stored: &StoredPartition,
     topic: Topic,
     read: impl Fn(&Writer, &[u8]) -> Result<(i32, i64), everlog_avro::Error>,
 ) -> Result<Places, String> {
     let writer =
         Writer::own(if topic == Topic::Replies { PublicTopic::Outcome } else { PublicTopic::Rejection });
     let mut places = Places::new();
-    for row in &kept.topics[index(topic)].rows {
+    for row in &stored.topics[index(topic)].rows {
         let bytes = row.value.clone().unwrap_or_default();
         let (partition, offset) = read(&writer, &bytes).map_err(|error| format!("{topic:?}: {error}"))?;
         *places.entry((partition as u32, offset as u64)).or_default() += 1;
@@ -342,18 +346,18 @@ fn times(events: &[HistoryEvent]) -> Option<String> {
     None
 }
 
-fn live(kept: &Kept) -> BTreeMap<(Space, Bytes), Bytes> {
+fn live(stored: &StoredPartition) -> BTreeMap<(Space, Bytes), Bytes> {
     let mut rows = BTreeMap::new();
     for space in Space::ALL {
         let topic = space.topic();
-        let topic = kept.topics[index(topic)].live();
+        let topic = stored.topics[index(topic)].live();
         rows.extend(topic.into_iter().map(|(key, value)| ((space, key), value)));
     }
     rows
 }
 
-fn rows_are_the_fold(kept: &Kept, disk: &Disk, found: &mut Vec<String>) {
-    differ("the owner's rows", &disk.rows(), "the committed ones", &live(kept), found);
+fn rows_are_the_fold(stored: &StoredPartition, disk: &Disk, found: &mut Vec<String>) {
+    differ("the owner's rows", &disk.rows(), "the committed ones", &live(stored), found);
 }
 
 type Rows = BTreeMap<(Space, Bytes), Bytes>;
@@ -372,13 +376,13 @@ fn differ(one: &str, left: &Rows, other: &str, right: &Rows, found: &mut Vec<Str
 }
 
 /// A partition that has nothing but the whole journal comes to the same rows and the same events.
-fn retold(kept: &Kept, incarnation: [u8; 16], now_ms: i64, found: &mut Vec<String>) {
+fn retold(stored: &StoredPartition, incarnation: [u8; 16], now_ms: i64, found: &mut Vec<String>) {
     let nasty = Nasty { immediate: true, ..Nasty::calm() };
     let mut fresh = Broker::new(PARTITIONS, nasty, Dice::new(7));
     fresh.incarnation = incarnation;
     fresh.now_ms = now_ms;
-    fresh.kept(PARTITION).journal.clone_from(&kept.journal);
-    fresh.kept(PARTITION).last_stamp_ms = kept.last_stamp_ms;
+    fresh.stored(PARTITION).journal.clone_from(&stored.journal);
+    fresh.stored(PARTITION).last_stamp_ms = stored.last_stamp_ms;
     let fresh = Shared::new(fresh);
     let clock = Clock::new(now_ms);
     let mut node = Node::start(0, &fresh, &clock.shared(), Disk::default());
@@ -395,16 +399,16 @@ fn retold(kept: &Kept, incarnation: [u8; 16], now_ms: i64, found: &mut Vec<Strin
         }
     }
     let mut fresh = fresh.lock();
-    let again = fresh.kept(PARTITION);
+    let again = fresh.stored(PARTITION);
     if again.position.is_none() {
         found.push("the whole journal was applied and never committed".into());
         return;
     }
-    differ("the committed rows", &live(kept), "those of the whole journal", &live(again), found);
-    let values = |kept: &Kept| -> Vec<Option<Bytes>> {
-        kept.topics[index(Topic::Events)].rows.iter().map(|row| row.value.clone()).collect()
+    differ("the committed rows", &live(stored), "those of the whole journal", &live(again), found);
+    let values = |stored: &StoredPartition| -> Vec<Option<Bytes>> {
+        stored.topics[index(Topic::Events)].rows.iter().map(|row| row.value.clone()).collect()
     };
-    if values(kept) != values(again) {
+    if values(stored) != values(again) {
         found.push("the events are not those of the whole journal".into());
     }
     drop(Arc::new(node.die()));

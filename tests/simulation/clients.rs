@@ -19,7 +19,7 @@ use prost::Message;
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::exchange::Desk;
-use crate::gateway::{Gateway, Heard};
+use crate::gateway::{CommandReply, Gateway};
 use crate::observations::{Observations, Sent};
 use crate::rules::POISON;
 use crate::workflow::{Program, QUEUE};
@@ -79,31 +79,38 @@ pub fn input(workflow_id: &str, run_id: &str, order: Request) -> RequestRecord {
 
 impl Endpoint {
     /// By Temporal's API where there is one, else by the partition's own.
-    async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<Heard> {
+    async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<CommandReply> {
         if let Some(gateway) = &self.gateway {
             return gateway.start(workflow_id, begin).await;
         }
         let reply =
             self.router.order(input(workflow_id, "", Request::Start(Box::new(begin.clone())))).await?;
         Ok(match reply {
-            Reply::Started(started) => Heard::Started(started.first_run_id),
-            Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. }) => Heard::Started(first_run_id),
-            other => Heard::Other(format!("{other:?}")),
+            Reply::Started(started) => CommandReply::Started(started.first_run_id),
+            Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. }) => {
+                CommandReply::Started(first_run_id)
+            }
+            other => CommandReply::Other(format!("{other:?}")),
         })
     }
 
     /// Without a request id the gateway would make one: it is asked only with one.
-    async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> CallResult<Heard> {
+    async fn signal(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        order: &signal::Signal,
+    ) -> CallResult<CommandReply> {
         let gateway = self.gateway.as_ref().filter(|_| !order.request_id.is_empty());
         if let Some(gateway) = gateway {
             return gateway.signal(workflow_id, run_id, order).await;
         }
         let reply = self.router.order(input(workflow_id, run_id, Request::Signal(order.clone()))).await?;
         Ok(match reply {
-            Reply::Done => Heard::Done,
-            Reply::Rejected(Rejection::NotFound(_)) => Heard::NotFound,
-            Reply::Rejected(Rejection::Busy(_)) => Heard::Busy,
-            other => Heard::Other(format!("{other:?}")),
+            Reply::Done => CommandReply::Done,
+            Reply::Rejected(Rejection::NotFound(_)) => CommandReply::NotFound,
+            Reply::Rejected(Rejection::Busy(_)) => CommandReply::Busy,
+            other => CommandReply::Other(format!("{other:?}")),
         })
     }
 }
@@ -192,13 +199,13 @@ impl ClientContext {
         loop {
             if let Some(endpoint) = self.endpoint(&mut dice) {
                 match self.call("a start", &mut dice, endpoint.start(&workflow_id, &begin)).await {
-                    Ok(Heard::Started(first_run_id)) => {
+                    Ok(CommandReply::Started(first_run_id)) => {
                         let mut observations = self.observations.borrow_mut();
                         observations.started.insert(workflow_id.clone(), first_run_id);
                         observations.people_left -= 1;
                         return;
                     }
-                    Ok(Heard::Busy) | Err(_) => {}
+                    Ok(CommandReply::Busy) | Err(_) => {}
                     Ok(other) => {
                         let what = format!("the start of {workflow_id} yields {other:?}");
                         self.observations.borrow_mut().violate(what);
@@ -268,7 +275,7 @@ impl ClientContext {
                 continue;
             };
             match self.call("a signal", dice, endpoint.signal(workflow_id, run_id, &order)).await {
-                Ok(Heard::Done) => {
+                Ok(CommandReply::Done) => {
                     let mut observations = self.observations.borrow_mut();
                     *observations.acknowledged.entry(run_id.to_owned()).or_default() += 1;
                     if let Some(sent) = observations.signals.get_mut(&name) {
@@ -276,8 +283,8 @@ impl ClientContext {
                     }
                     return;
                 }
-                Ok(Heard::NotFound) => return,
-                Ok(Heard::Busy) | Err(_) => {}
+                Ok(CommandReply::NotFound) => return,
+                Ok(CommandReply::Busy) | Err(_) => {}
                 Ok(other) => {
                     self.observations.borrow_mut().violate(format!("signal {name} yields {other:?}"));
                     return;

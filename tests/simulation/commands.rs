@@ -19,9 +19,9 @@ const POLL_RECORDS: usize = 3;
 
 /// The topic; clones are the same one.
 #[derive(Clone)]
-pub struct Commands(Arc<Mutex<Kept>>);
+pub struct Commands(Arc<Mutex<TopicState>>);
 
-struct Kept {
+struct TopicState {
     incarnation: [u8; 16],
     records: BTreeMap<u32, Vec<Fetched>>,
     next: BTreeMap<u32, u64>,
@@ -38,7 +38,7 @@ struct Member {
     waker: Option<Waker>,
 }
 
-impl Kept {
+impl TopicState {
     fn bounds(&self, partition: u32) -> std::ops::Range<u64> {
         0..self.next.get(&partition).copied().unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Member {
 
 impl Commands {
     pub fn new(incarnation: [u8; 16]) -> Self {
-        Self(Arc::new(Mutex::new(Kept {
+        Self(Arc::new(Mutex::new(TopicState {
             incarnation,
             records: BTreeMap::new(),
             next: BTreeMap::new(),
@@ -104,66 +104,66 @@ impl Commands {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, TopicState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Produces a record; its offset. Transactions leave gaps in front of it.
     pub fn produce(&self, partition: u32, gap: u64, record: Fetched) -> u64 {
-        let mut kept = self.lock();
-        let next = kept.next.entry(partition).or_default();
+        let mut state = self.lock();
+        let next = state.next.entry(partition).or_default();
         let offset = *next + gap;
         *next = offset + 1;
-        kept.records.entry(partition).or_default().push(Fetched { partition, offset, ..record });
-        kept.members.values_mut().for_each(Member::wake);
+        state.records.entry(partition).or_default().push(Fetched { partition, offset, ..record });
+        state.members.values_mut().for_each(Member::wake);
         offset
     }
 
     /// Another one reads along; partitions that nobody reads are its.
     pub fn join(&self, member: u64) {
-        let mut kept = self.lock();
-        kept.members.insert(member, Member::default());
+        let mut state = self.lock();
+        state.members.insert(member, Member::default());
         for partition in PARTITIONS {
-            if !kept.readers.contains_key(&partition) {
-                kept.assign(partition, member);
+            if !state.readers.contains_key(&partition) {
+                state.assign(partition, member);
             }
         }
     }
 
     /// A reader is gone; its partitions are somebody else's, if there is anybody.
     pub fn leave(&self, member: u64) {
-        let mut kept = self.lock();
-        kept.members.remove(&member);
-        kept.readers.retain(|_, reader| *reader != member);
-        let heir = kept.members.keys().next().copied();
+        let mut state = self.lock();
+        state.members.remove(&member);
+        state.readers.retain(|_, reader| *reader != member);
+        let heir = state.members.keys().next().copied();
         for partition in PARTITIONS {
-            if let Some(heir) = heir.filter(|_| !kept.readers.contains_key(&partition)) {
-                kept.assign(partition, heir);
+            if let Some(heir) = heir.filter(|_| !state.readers.contains_key(&partition)) {
+                state.assign(partition, heir);
             }
         }
     }
 
     /// A partition is somebody else's; who had it hears of it with its next poll.
     pub fn move_to(&self, partition: u32, member: u64) {
-        let mut kept = self.lock();
-        if kept.members.contains_key(&member) && kept.readers.get(&partition) != Some(&member) {
-            kept.assign(partition, member);
+        let mut state = self.lock();
+        if state.members.contains_key(&member) && state.readers.get(&partition) != Some(&member) {
+            state.assign(partition, member);
         }
     }
 
     /// Whether every record is committed as read.
     pub fn all_committed(&self) -> bool {
-        let kept = self.lock();
-        kept.records.iter().all(|(partition, records)| {
+        let state = self.lock();
+        state.records.iter().all(|(partition, records)| {
             let end = records.last().map_or(0, |last| last.offset + 1);
-            kept.committed.get(partition).is_some_and(|(_, next)| *next >= end)
+            state.committed.get(partition).is_some_and(|(_, next)| *next >= end)
         })
     }
 
     /// The topic is deleted and made again, and so is what the group knew of it.
     pub fn made_again(&self, incarnation: [u8; 16]) {
-        let mut kept = self.lock();
-        *kept = Kept {
+        let mut state = self.lock();
+        *state = TopicState {
             incarnation,
             records: BTreeMap::new(),
             next: BTreeMap::new(),
@@ -206,11 +206,11 @@ impl Source for SimSource {
 
     async fn poll(&mut self, _deadline: Instant) -> Result<Polled, SourceError> {
         let polled = poll_fn(|context| {
-            let mut kept = self.commands.lock();
-            if let Some(polled) = kept.poll(self.member) {
+            let mut state = self.commands.lock();
+            if let Some(polled) = state.poll(self.member) {
                 return Poll::Ready(Ok(polled));
             }
-            if let Some(member) = kept.members.get_mut(&self.member) {
+            if let Some(member) = state.members.get_mut(&self.member) {
                 member.waker = Some(context.waker().clone());
             }
             Poll::Pending
@@ -237,10 +237,10 @@ impl Source for SimSource {
     }
 
     fn commit(&mut self, partition: u32, next: u64) {
-        let mut kept = self.commands.lock();
+        let mut state = self.commands.lock();
         // The group takes nothing from a member that does not have the partition any more.
-        if kept.readers.get(&partition) == Some(&self.member) && kept.incarnation == self.incarnation {
-            kept.committed.insert(partition, (self.incarnation, next));
+        if state.readers.get(&partition) == Some(&self.member) && state.incarnation == self.incarnation {
+            state.committed.insert(partition, (self.incarnation, next));
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Gateway(everlog_temporal::Gateway);
 
 /// What a client hears of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum CommandReply {
     /// The run of this chain is there.
     Started(String),
     Done,
@@ -87,7 +87,7 @@ impl Gateway {
         Self(everlog_temporal::Gateway::new(config).expect("it can work"))
     }
 
-    pub async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<Heard> {
+    pub async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<CommandReply> {
         let request = StartWorkflowExecutionRequest {
             namespace: DEFAULT_NAMESPACE.into(),
             workflow_id: workflow_id.into(),
@@ -107,12 +107,17 @@ impl Gateway {
             ..StartWorkflowExecutionRequest::default()
         };
         match self.0.start_workflow_execution(Request::new(request)).await {
-            Ok(response) => Ok(Heard::Started(response.into_inner().first_execution_run_id)),
+            Ok(response) => Ok(CommandReply::Started(response.into_inner().first_execution_run_id)),
             Err(status) => refused(&status),
         }
     }
 
-    pub async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> CallResult<Heard> {
+    pub async fn signal(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        order: &signal::Signal,
+    ) -> CallResult<CommandReply> {
         let request = SignalWorkflowExecutionRequest {
             namespace: DEFAULT_NAMESPACE.into(),
             workflow_execution: Some(WorkflowExecution {
@@ -124,26 +129,26 @@ impl Gateway {
             ..SignalWorkflowExecutionRequest::default()
         };
         match self.0.signal_workflow_execution(Request::new(request)).await {
-            Ok(_) => Ok(Heard::Done),
+            Ok(_) => Ok(CommandReply::Done),
             Err(status) => refused(&status),
         }
     }
 }
 
 /// A status as clients read it.
-fn refused(status: &Status) -> CallResult<Heard> {
+fn refused(status: &Status) -> CallResult<CommandReply> {
     match status.code() {
         Code::Unavailable => Err(CallFailure::Unavailable),
         Code::Internal => Err(CallFailure::Internal),
-        Code::ResourceExhausted => Ok(Heard::Busy),
-        Code::NotFound => Ok(Heard::NotFound),
-        Code::AlreadyExists => Ok(first_run_id(status).map_or_else(|| other(status), Heard::Started)),
+        Code::ResourceExhausted => Ok(CommandReply::Busy),
+        Code::NotFound => Ok(CommandReply::NotFound),
+        Code::AlreadyExists => Ok(first_run_id(status).map_or_else(|| other(status), CommandReply::Started)),
         _other => Ok(other(status)),
     }
 }
 
-fn other(status: &Status) -> Heard {
-    Heard::Other(format!("{:?}: {}", status.code(), status.message()))
+fn other(status: &Status) -> CommandReply {
+    CommandReply::Other(format!("{:?}: {}", status.code(), status.message()))
 }
 
 /// The chain that a start found there.

@@ -115,12 +115,12 @@ impl Harness {
     /// Stamps of the alarms' records, and how many records there are.
     pub fn wakes(&self) -> (Vec<i64>, usize) {
         let mut broker = self.broker.lock();
-        let journal = &broker.kept(PARTITION).journal;
-        let wakes = journal.iter().filter(|stored| {
-            let body = Record::read(stored.bytes.clone()).unwrap().body;
+        let journal = &broker.stored(PARTITION).journal;
+        let wakes = journal.iter().filter(|record| {
+            let body = Record::read(record.bytes.clone()).unwrap().body;
             matches!(body, Some(Body::Input(input)) if matches!(input.request, Some(Request::FireTimers(_))))
         });
-        (wakes.map(|stored| stored.stamp_ms).collect(), journal.len())
+        (wakes.map(|record| record.stamp_ms).collect(), journal.len())
     }
 
     /// So much time has passed since the beginning.

@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::public::Command;
 use crate::resets::TakenBack;
-use crate::updates::Told;
+use crate::updates::UpdateEnd;
 
 /// A signal as its sender knows it. Its name is unique.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Observations {
     /// Public commands, in the order in which they were produced.
     pub commands: Vec<Command>,
     /// What callers were told of their updates.
-    pub updates: BTreeMap<String, Told>,
+    pub updates: BTreeMap<String, UpdateEnd>,
     /// Workflows that are taken back.
     pub taken_back: BTreeMap<String, TakenBack>,
 }

@@ -218,9 +218,9 @@ fn violated(workflow: &TakenBack, histories: &BTreeMap<String, Vec<HistoryEvent>
         }
     }
     let last = workflow.backs.last().map_or(&workflow.first_run_id, |back| &back.run_id);
-    let kept = signals(events_of(last));
+    let stored = signals(events_of(last));
     let mut acknowledged = workflow.signals.iter().filter(|(_, acknowledged)| **acknowledged);
-    let lost = acknowledged.find(|(name, _)| !kept.contains(&name.as_str()));
+    let lost = acknowledged.find(|(name, _)| !stored.contains(&name.as_str()));
     lost.map(|(name, _)| format!("signal {name} was acknowledged and is not in {last}"))
 }
 

@@ -63,7 +63,7 @@ impl Pair {
     }
 
     fn fence(&self) -> u64 {
-        self.broker.lock().kept(PARTITION).fence
+        self.broker.lock().stored(PARTITION).fence
     }
 }
 
@@ -91,7 +91,7 @@ fn who_lost_sight_of_a_commit_does_not_fence_a_later_owner() {
     assert_eq!(pair.fence(), fence, "the later owner was left alone");
     pair.serve(1).unwrap();
     // Nor once the journal has been trimmed up to what the later owner has committed.
-    pair.broker.lock().kept(PARTITION).start = pair.nodes[1].partition.as_ref().unwrap().applied();
+    pair.broker.lock().stored(PARTITION).start = pair.nodes[1].partition.as_ref().unwrap().applied();
     let refused = pair.resume(0, applied);
     assert!(matches!(refused, Err(Error::Superseded { .. })), "{refused:?}");
 }

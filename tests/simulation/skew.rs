@@ -14,7 +14,7 @@ fn silence(off_ms: i64, fast_ppm: i64, timeout_ms: i64) -> (i64, usize) {
     let mut harness = Harness::build(off_ms, fast_ppm);
     let id = ids().next().unwrap();
     harness.start(&id, timeout_ms);
-    let started_ms = harness.broker.lock().kept(PARTITION).last_stamp_ms;
+    let started_ms = harness.broker.lock().stored(PARTITION).last_stamp_ms;
     let (_, before) = harness.wakes();
     harness.pass(timeout_ms + 2_000);
     let (wakes, after) = harness.wakes();

@@ -119,7 +119,7 @@ fn lost(harm: impl FnOnce(&mut Harness)) -> String {
 fn a_journal_that_was_made_again_and_refilled_is_refused() {
     let told = lost(|harness| {
         let mut broker = harness.broker.lock();
-        for record in &mut broker.kept(PARTITION).journal {
+        for record in &mut broker.stored(PARTITION).journal {
             record.stamp_ms += HOUR_MS;
         }
     });
@@ -131,10 +131,10 @@ fn topics_of_rows_that_were_made_again_are_refused() {
     for topic in [Topic::Changelog, Topic::Timers] {
         let told = lost(|harness| {
             let mut broker = harness.broker.lock();
-            let kept = broker.kept(PARTITION);
-            kept.topics[index(topic)] = Default::default();
+            let stored = broker.stored(PARTITION);
+            stored.topics[index(topic)] = Default::default();
             if topic == Topic::Changelog {
-                kept.position = None;
+                stored.position = None;
             }
         });
         assert!(told.contains("Way out:"), "{topic:?}: {told}");

@@ -161,7 +161,7 @@ pub fn rows_of_other_topics() -> Result<(), String> {
     let old = stage.node.disk.clone();
     {
         let mut broker = stage.broker.lock();
-        broker.kept.clear();
+        broker.stored.clear();
         broker.incarnation = incarnation(&mut Dice::new(99));
     }
     stage.another_node(Disk::default());
@@ -178,7 +178,7 @@ pub fn rows_of_other_topics() -> Result<(), String> {
 /// The position that was committed last is that of another journal.
 pub fn a_position_of_another_journal() -> Result<(), String> {
     let mut stage = Stage::open();
-    assert!(stage.broker.lock().kept(PARTITION).position.is_some(), "something is committed");
+    assert!(stage.broker.lock().stored(PARTITION).position.is_some(), "something is committed");
     stage.broker.lock().incarnation = incarnation(&mut Dice::new(99));
     stage.another_node(Disk::default());
     match stage.takes_over() {
@@ -221,9 +221,9 @@ pub fn a_worker_that_answers_the_owner_after_the_next() -> Result<(), String> {
     stage.another_node(disk);
     stage.pass(6_000);
     stage.takes_over().expect("its own rows");
-    let length = stage.broker.lock().kept(PARTITION).journal.len();
+    let length = stage.broker.lock().stored(PARTITION).journal.len();
     // The timer is due.
-    while stage.broker.lock().kept(PARTITION).journal.len() == length {
+    while stage.broker.lock().stored(PARTITION).journal.len() == length {
         stage.turns(1).expect("the partition goes on");
     }
     let disk = stage.node.disk.clone();
@@ -253,7 +253,7 @@ pub fn a_journal_that_is_longer_than_may_wait() -> Result<(), String> {
     stage.lives += 1;
     stage.node.recover(stage.lives, stage.clock.now_ms()).expect("its own rows");
     let committed =
-        |stage: &Stage| stage.broker.lock().kept(PARTITION).position.as_ref().map_or(0, |(to, _)| *to);
+        |stage: &Stage| stage.broker.lock().stored(PARTITION).position.as_ref().map_or(0, |(to, _)| *to);
     let mut most = 0;
     while !stage.node.partition.as_ref().is_some_and(|partition| partition.is_serving()) {
         let before = committed(&stage);
@@ -277,7 +277,7 @@ fn topics_that_were_made_again_are_refused_with_the_rows_of_the_old_ones() {
     let old = stage.node.disk.clone();
     {
         let mut broker = stage.broker.lock();
-        broker.kept.clear();
+        broker.stored.clear();
         broker.incarnation = incarnation(&mut Dice::new(99));
     }
     stage.another_node(old);
@@ -290,7 +290,7 @@ fn topics_that_were_made_again_are_refused_with_the_rows_of_the_old_ones() {
 #[test]
 fn a_journal_that_does_not_reach_its_position_is_refused() {
     let mut stage = Stage::open();
-    stage.broker.lock().kept(PARTITION).journal.truncate(1);
+    stage.broker.lock().stored(PARTITION).journal.truncate(1);
     stage.another_node(Disk::default());
     let refused = stage.takes_over();
     assert!(matches!(refused, Err(Error::Journal { .. })), "{refused:?}");

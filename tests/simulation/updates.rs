@@ -36,7 +36,7 @@ const REJECTION: &[u8] = b"\x22\x04\x0a\x02no";
 
 /// How an update ended, as its caller was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum UpdateEnd {
     /// By this run, with this outcome.
     Completed(String, Bytes),
     /// By the end of its run.
@@ -102,30 +102,35 @@ impl ClientContext {
     }
 
     /// How the update ended; none where it has to be brought again.
-    async fn hear(&self, id: &str, called: CallResult<UpdateCall<Reply>>, dice: &mut Dice) -> Option<Told> {
+    async fn hear(
+        &self,
+        id: &str,
+        called: CallResult<UpdateCall<Reply>>,
+        dice: &mut Dice,
+    ) -> Option<UpdateEnd> {
         let UpdateCall { first, mut news } = called.ok()?;
         let mut standing = match first {
             Reply::Update(standing) => *standing,
             // The workflow may not be started yet.
             Reply::Rejected(Rejection::NotFound(what)) => {
-                return what.contains("completed").then_some(Told::Closed);
+                return what.contains("completed").then_some(UpdateEnd::Closed);
             }
             Reply::Rejected(Rejection::Busy(_) | Rejection::NotReady(_) | Rejection::TooManyAtOnce(_)) => {
                 return None;
             }
             other => {
                 self.observations.borrow_mut().violate(format!("update {id} yields {other:?}"));
-                return Some(Told::Closed);
+                return Some(UpdateEnd::Closed);
             }
         };
         let until_ms = self.clock.now_ms() + dice.span(1_000, 8_000);
         loop {
             if let Standing { run_id, stage: Stage::Completed(outcome), .. } = standing {
-                return Some(Told::Completed(run_id, outcome));
+                return Some(UpdateEnd::Completed(run_id, outcome));
             }
             match self.clock.within(until_ms - self.clock.now_ms(), news.recv()).await {
                 Some(Some(UpdateNews::Standing(next))) => standing = next,
-                Some(Some(UpdateNews::Closed)) => return Some(Told::Closed),
+                Some(Some(UpdateNews::Closed)) => return Some(UpdateEnd::Closed),
                 Some(Some(UpdateNews::TaskFailed) | None) | None => return None,
             }
         }
@@ -159,7 +164,7 @@ pub fn replied(outcome: &Outcome, histories: &BTreeMap<String, Vec<HistoryEvent>
 
 /// A run accepts and answers an update once; what a caller was told is there; and what was refused left nothing.
 pub fn check(
-    told: &BTreeMap<String, Told>,
+    told: &BTreeMap<String, UpdateEnd>,
     histories: &BTreeMap<String, Vec<HistoryEvent>>,
     found: &mut Vec<String>,
 ) {
@@ -181,7 +186,7 @@ pub fn check(
         }
     }
     for (id, told) in told {
-        let Told::Completed(run_id, outcome) = told else { continue };
+        let UpdateEnd::Completed(run_id, outcome) = told else { continue };
         let is_there = completed.get(id.as_str()).is_some_and(|runs| runs.contains(&run_id.as_str()));
         let is_success = *outcome == OUTCOME;
         if is_success != is_there || is_success == id.ends_with(REFUSED) {

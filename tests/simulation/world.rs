@@ -230,7 +230,7 @@ impl World {
         let observations = self.context.observations.borrow();
         self.verdict.answers = observations.answers;
         self.verdict.queries = observations.queries;
-        self.verdict.records = self.broker.lock().kept(PARTITION).journal.len() as u64;
+        self.verdict.records = self.broker.lock().stored(PARTITION).journal.len() as u64;
         drop(observations);
         self.verdict
     }
@@ -250,9 +250,9 @@ impl World {
         let Some(owner) = self.owner() else { return false };
         let Some(partition) = &owner.partition else { return false };
         let mut broker = self.broker.lock();
-        let kept = broker.kept(PARTITION);
-        let end = kept.journal.len() as u64;
-        let committed = kept.position.as_ref().is_some_and(|(applied, _)| *applied == end);
+        let stored = broker.stored(PARTITION);
+        let end = stored.journal.len() as u64;
+        let committed = stored.position.as_ref().is_some_and(|(applied, _)| *applied == end);
         let idle = self.context.observations.borrow().people_left == 0
             && self.down.is_empty()
             && broker.sessions_are_quiet();

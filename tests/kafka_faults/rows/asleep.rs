@@ -6,7 +6,7 @@ use anyhow::ensure;
 use everlog_tests::patience;
 use tokio::task::JoinSet;
 
-use crate::client::Place;
+use crate::client::Connection;
 use crate::environment::Environment;
 use crate::register;
 
@@ -34,7 +34,7 @@ impl Asleep {
     }
 
     /// Sets them to 2 at those that are awake, and asks the sleeper, who has it all before him when he wakes.
-    pub async fn ask(&mut self, environment: &Environment, sleeper: &Place) -> anyhow::Result<()> {
+    pub async fn ask(&mut self, environment: &Environment, sleeper: &Connection) -> anyhow::Result<()> {
         for id in &self.ids {
             register::set(&environment.client, id, 2).await?;
             let (client, place, id) = (environment.client.clone(), sleeper.clone(), id.clone());

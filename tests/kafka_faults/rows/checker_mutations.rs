@@ -7,10 +7,10 @@ use everlog_tests::patience;
 
 use crate::checker::check;
 use crate::client::TASK_TIMEOUT_S;
+use crate::client_log::Via;
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size};
 use crate::event::Event;
-use crate::ledger::Via;
 use crate::observations::{Mark, Observations};
 use crate::polls::{Got, Poll};
 use crate::queues::ROUNDS;
@@ -23,7 +23,7 @@ const LONG_MS: i64 = 60_000;
 type Damage = (&'static str, fn(&mut Observations));
 
 /// The same with what is said of it, at least.
-pub type Told = (&'static str, &'static str, fn(&mut Observations));
+pub type NamedDamage = (&'static str, &'static str, fn(&mut Observations));
 
 const DAMAGES: &[Damage] = &[
     ("an event is gone", |observations| drop(observations.events.remove(5))),
@@ -110,8 +110,8 @@ const DAMAGES: &[Damage] = &[
     }),
     ("signals change their order", |observations| {
         let calls = &mut observations.calls;
-        let is_signal = |call: &crate::ledger::Call| {
-            matches!(call.deed, crate::ledger::Deed::Signal { in_order: true, .. })
+        let is_signal = |call: &crate::client_log::Call| {
+            matches!(call.deed, crate::client_log::Deed::Signal { in_order: true, .. })
         };
         let one = calls.iter().position(is_signal).expect("signals were sent");
         let id = calls[one].workflow_id.clone();
@@ -121,7 +121,7 @@ const DAMAGES: &[Damage] = &[
 ];
 
 /// Damages of which it matters what is said of them.
-const NAMED: &[Told] = &[
+const NAMED: &[NamedDamage] = &[
     ("a stale answer", "a stale answer", |observations| {
         let read = observations.reads.last_mut().expect("registers were read");
         read.saw = read.acknowledged - 1;

@@ -10,10 +10,10 @@ use everlog_tests::patience;
 use prost::Message;
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Place, start};
+use crate::client::{Client, Connection, start};
+use crate::client_log::{Deed, Via};
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
-use crate::ledger::{Deed, Via};
 use crate::rows::several::{rejoin, rounds, until_taken};
 
 /// Clients that start one workflow after the other at the node that dies, and what they have by then at least.
@@ -66,11 +66,16 @@ pub async fn killed<const NODES: usize>(cluster: FaultCluster, size: Size) -> an
 }
 
 /// Starts workflows at one node until it does not answer.
-async fn start_all(client: Client, place: Place, prefix: String, told: Arc<AtomicUsize>) -> Vec<Started> {
+async fn start_all(
+    client: Client,
+    place: Connection,
+    prefix: String,
+    told: Arc<AtomicUsize>,
+) -> Vec<Started> {
     let mut all = Vec::new();
     for number in 0.. {
         let id = format!("{prefix}-{number}");
-        let (call, identity) = client.ledger.sent(&id, Deed::Start, Via::Grpc);
+        let (call, identity) = client.client_log.sent(&id, Deed::Start, Via::Grpc);
         let request = start(&id, identity);
         let run_id = match client.ask_of(&place, &request).await {
             Ok(answer) => StartWorkflowExecutionResponse::decode(answer).ok().map(|answer| answer.run_id),
@@ -94,7 +99,7 @@ async fn again(client: &Client, started: Started) -> anyhow::Result<Option<Strin
         let answer = client.insist_on(&started.request).await.with_context(|| format!("{id} again"))?;
         runs.push(StartWorkflowExecutionResponse::decode(answer)?.run_id);
     }
-    client.ledger.settle(started.call, Fate::Acked);
+    client.client_log.settle(started.call, Fate::Acked);
     client.terminate(id).await?;
     let is_one = runs.iter().all(|run| *run == runs[0]);
     Ok((!is_one).then(|| format!("{id}: the same start had the runs {runs:?}")))

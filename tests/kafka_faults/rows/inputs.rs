@@ -9,9 +9,9 @@ use everlog_tests::fate::Fate;
 use prost::Message;
 
 use crate::client::{fate_of, signal};
+use crate::client_log::Deed;
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size};
-use crate::ledger::Deed;
 
 /// `limits.blob_bytes_max` as it is by default.
 const BLOB_BYTES_MAX: usize = 2 << 20;

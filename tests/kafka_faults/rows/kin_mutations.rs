@@ -1,10 +1,10 @@
 //! Damages to what children, chains, updates and resets leave, each with what is said of it at least.
 
+use crate::client_log::{Answer, Call, Deed};
 use crate::event::Event;
-use crate::ledger::{Answer, Call, Deed};
 use crate::lineage::Lineage;
 use crate::observations::Observations;
-use crate::rows::checker_mutations::Told;
+use crate::rows::checker_mutations::NamedDamage;
 use crate::workflows;
 use everlog_tests::fate::Fate;
 
@@ -17,7 +17,7 @@ const ARRIVED: &str = "ExternalWorkflowExecutionSignaled";
 /// A kind that nobody looks at.
 const NOTHING: &str = "MarkerRecorded";
 
-pub const KIN: &[Told] = &[
+pub const KIN: &[NamedDamage] = &[
     ("a child is begun twice", "has begun", |observations| {
         let run_id = room(observations).run_id.clone();
         let twin = observations.events.iter().filter(|event| event.run_id == run_id).cloned().map(another);

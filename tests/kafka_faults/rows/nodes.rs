@@ -21,7 +21,7 @@ pub async fn killed(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
         load.further(dice.below(size.open as u64) + 1).await?;
-        let before = environment.client.ledger.acked();
+        let before = environment.client.client_log.acked();
         environment.node.kill()?;
         outcome.injected += 1;
         environment.node.start_again()?;

@@ -167,7 +167,7 @@ pub async fn all_killed<const NODES: usize>(cluster: FaultCluster, size: Size) -
     let mut outcome = Outcome::default();
     for _ in 0..rounds(size) {
         load.further(size.open as u64 / 2).await?;
-        let before = environment.client.ledger.acked();
+        let before = environment.client.client_log.acked();
         environment.troubles.begin();
         for number in 0..NODES {
             environment.node_at(number).kill()?;

@@ -56,7 +56,7 @@ pub async fn gone(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> 
 /// What the node says of every workflow: describe and history.
 async fn all(environment: &Environment) -> anyhow::Result<BTreeMap<String, (Bytes, Vec<Line>)>> {
     let mut all = BTreeMap::new();
-    for call in environment.client.ledger.calls() {
+    for call in environment.client.client_log.calls() {
         if all.contains_key(&call.workflow_id) {
             continue;
         }

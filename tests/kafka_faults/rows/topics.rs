@@ -112,7 +112,7 @@ pub async fn harmed(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome
         }
         outcome.injected += 1;
         let verdict = refused(&mut environment.node, &topic).await?;
-        outcome.acked += environment.client.ledger.acked();
+        outcome.acked += environment.client.client_log.acked();
         match verdict {
             Ok(()) => outcome.seen += 1,
             Err(what) => outcome.violations.push(format!("{harm:?} of {name}: {what}")),

@@ -42,7 +42,7 @@ pub type Tell = Box<dyn FnOnce() + Send>;
 
 /// A partition as it is kept.
 #[derive(Default)]
-pub struct Kept {
+pub struct StoredPartition {
     /// Everything ever appended; what was trimmed stays here for the checker.
     pub journal: Vec<Record>,
     pub start: Offset,
@@ -79,7 +79,7 @@ pub struct Broker {
     pub clock_ms: i64,
     pub incarnation: [u8; 16],
     pub partitions: u32,
-    pub kept: BTreeMap<PartitionId, Kept>,
+    pub stored: BTreeMap<PartitionId, StoredPartition>,
     pub control: BTreeMap<Vec<u8>, Vec<u8>>,
     pub nasty: Nasty,
     pub removed: Option<Removed>,
@@ -112,7 +112,7 @@ impl Broker {
             clock_ms: 0,
             incarnation: incarnation(&mut dice),
             partitions,
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
             control: BTreeMap::new(),
             nasty,
             removed: None,
@@ -133,8 +133,8 @@ impl Broker {
         }
     }
 
-    pub fn kept(&mut self, partition: PartitionId) -> &mut Kept {
-        self.kept.entry(partition).or_default()
+    pub fn stored(&mut self, partition: PartitionId) -> &mut StoredPartition {
+        self.stored.entry(partition).or_default()
     }
 
     pub fn serial(&mut self) -> u64 {
@@ -185,17 +185,17 @@ impl Broker {
         let wall_ms = self.now_ms + self.clock_ms;
         let (removed, loud, immediate) = (self.removed, self.loud, self.nasty.immediate);
         let mut lines = Vec::new();
-        let kept = self.kept(partition);
+        let stored = self.stored(partition);
         // A leader's clock may be behind that of the one before it.
-        let stamp_ms = if immediate { wall_ms.max(kept.last_stamp_ms) } else { wall_ms };
-        kept.last_stamp_ms = stamp_ms;
-        let first = kept.journal.len() as Offset;
+        let stamp_ms = if immediate { wall_ms.max(stored.last_stamp_ms) } else { wall_ms };
+        stored.last_stamp_ms = stamp_ms;
+        let first = stored.journal.len() as Offset;
         for bytes in records {
-            let offset = kept.journal.len() as Offset;
+            let offset = stored.journal.len() as Offset;
             let mut bytes = bytes;
             if let Ok(mut entry) = Entry::read(bytes.clone()) {
                 if matches!(entry.body, Some(Body::Owner(_))) {
-                    kept.term = offset;
+                    stored.term = offset;
                 } else if let (Some(Removed::IngressMarks), Some(Body::PublicCommand(forwarded))) =
                     (removed, &mut entry.body)
                     && let Some(source) = &mut forwarded.source
@@ -203,14 +203,15 @@ impl Broker {
                     source.incarnation = Bytes::copy_from_slice(&u128::from(offset).to_be_bytes());
                     (source.offset, source.follows) = (0, 0);
                     bytes = entry.encode();
-                } else if removed == Some(Removed::Terms) && entry.body.is_some() && entry.term != kept.term {
-                    entry.term = kept.term;
+                } else if removed == Some(Removed::Terms) && entry.body.is_some() && entry.term != stored.term
+                {
+                    entry.term = stored.term;
                     bytes = entry.encode();
                 }
             }
             let text = if loud { describe(&bytes) } else { String::new() };
             lines.push((offset, text));
-            kept.journal.push(Record { offset, stamp_ms, bytes });
+            stored.journal.push(Record { offset, stamp_ms, bytes });
         }
         for (offset, text) in lines {
             self.say(|| format!("record {offset}: {text}"));
@@ -220,9 +221,9 @@ impl Broker {
 
     fn let_follow(&mut self, partition: PartitionId) -> Vec<Tell> {
         let immediate = self.nasty.immediate;
-        let kept = self.kept(partition);
-        kept.tails.retain(|tail| tail.strong_count() > 0);
-        let tails = kept.tails.clone();
+        let stored = self.stored(partition);
+        stored.tails.retain(|tail| tail.strong_count() > 0);
+        let tails = stored.tails.clone();
         let mut told = Vec::new();
         for tail in tails {
             if immediate {

@@ -85,14 +85,14 @@ impl Broker {
             return Err(Error::Refused { detail: "no such partition".into() });
         }
         let (removed, partitions) = (self.removed, self.partitions);
-        let kept = self.kept(partition);
+        let stored = self.stored(partition);
         let lax = removed == Some(Removed::Fences);
-        if commit.fence.0 != kept.fence && !lax {
-            let current = Fence(kept.fence);
+        if commit.fence.0 != stored.fence && !lax {
+            let current = Fence(stored.fence);
             return Err(Error::Fenced { partition, given: commit.fence, current });
         }
         let (start, end) =
-            (kept.position.as_ref().map_or(0, |(applied, _)| *applied), kept.journal.len() as Offset);
+            (stored.position.as_ref().map_or(0, |(applied, _)| *applied), stored.journal.len() as Offset);
         if (commit.applied < start && !lax) || commit.applied > end {
             let (applied, fence) = (commit.applied, commit.fence.0);
             self.violate(format!(
@@ -118,24 +118,24 @@ impl Broker {
         let torn = removed == Some(Removed::PositionWithoutRows) && self.dice.permille(200);
         let cleans = self.dice.permille(nasty.clean);
         let keeps = self.dice.below(40);
-        let kept = self.kept(commit.partition);
+        let stored = self.stored(commit.partition);
         for output in commit.outputs.iter().filter(|_| !torn) {
-            kept.topics[index(output.topic)].push(output);
+            stored.topics[index(output.topic)].push(output);
         }
-        let changelog = &mut kept.topics[index(Topic::Changelog)];
-        kept.position_at = changelog.next;
+        let changelog = &mut stored.topics[index(Topic::Changelog)];
+        stored.position_at = changelog.next;
         changelog.seal();
-        for topic in &mut kept.topics {
+        for topic in &mut stored.topics {
             topic.seal();
         }
-        kept.position = Some((commit.applied, commit.position.clone()));
+        stored.position = Some((commit.applied, commit.position.clone()));
         if cleans {
             for topic in Topic::compacted() {
-                let topic = &mut kept.topics[index(topic)];
+                let topic = &mut stored.topics[index(topic)];
                 topic.clean(topic.next.saturating_sub(keeps));
             }
         }
-        let next = |topic: Topic| kept.topics[index(topic)].next;
+        let next = |topic: Topic| stored.topics[index(topic)].next;
         Marks {
             changelog: next(Topic::Changelog),
             history: next(Topic::History),
@@ -186,7 +186,7 @@ impl Broker {
             }
         }
         let serial = self.serial();
-        self.kept(partition).fence = serial;
+        self.stored(partition).fence = serial;
         Fence(serial)
     }
 
@@ -197,15 +197,15 @@ impl Broker {
         partition: PartitionId,
         from: Offset,
     ) -> Result<(Vec<Row>, Restored), Error> {
-        let kept = self.kept(partition);
-        let rows = &kept.topics[index(topic)];
+        let stored = self.stored(partition);
+        let rows = &stored.topics[index(topic)];
         if from > rows.next || from > 0 && from < rows.forgotten {
             return Err(Error::OutOfRange { partition, wanted: from, start: rows.forgotten, end: rows.next });
         }
         let found = rows.rows.iter().filter(|row| row.offset >= from);
         let found = found.cloned().collect();
-        let passed = topic == Topic::Changelog && kept.position_at >= from;
-        let position = kept.position.clone().filter(|_| passed);
+        let passed = topic == Topic::Changelog && stored.position_at >= from;
+        let position = stored.position.clone().filter(|_| passed);
         Ok((found, Restored { next: rows.next, end: rows.next, position }))
     }
 }

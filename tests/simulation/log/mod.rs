@@ -9,7 +9,7 @@ mod sim_log;
 mod tail;
 mod topic;
 
-pub use broker::{Broker, Kept, Shared, incarnation};
+pub use broker::{Broker, Shared, StoredPartition, incarnation};
 pub use calm_backend::CalmBackend;
 pub use nasty::{Nasty, Removed};
 pub use sim_log::{SimLog, index};

@@ -86,8 +86,8 @@ impl Broker {
         if self.dice.permille(500) {
             return None;
         }
-        let kept: Vec<_> = records.into_iter().filter(|_| self.dice.permille(500)).collect();
-        if kept.is_empty() { None } else { Some(kept) }
+        let stored: Vec<_> = records.into_iter().filter(|_| self.dice.permille(500)).collect();
+        if stored.is_empty() { None } else { Some(stored) }
     }
 
     /// The records of an append stand in the journal.

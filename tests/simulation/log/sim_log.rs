@@ -100,14 +100,14 @@ impl Log for SimLog {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
         let removed = broker.removed;
-        let kept = broker.kept(partition);
-        let (start, end) = (kept.start, kept.journal.len() as Offset);
+        let stored = broker.stored(partition);
+        let (start, end) = (stored.start, stored.journal.len() as Offset);
         if from < start || from > end {
             return Err(Error::OutOfRange { partition, wanted: from, start, end });
         }
         let mut found: Vec<Record> = Vec::new();
         let mut bytes = 0;
-        for record in &kept.journal[from as usize..] {
+        for record in &stored.journal[from as usize..] {
             bytes += record.bytes.len();
             if !found.is_empty() && bytes > bytes_max {
                 break;
@@ -129,14 +129,14 @@ impl Log for SimLog {
     ) -> Result<Option<Box<dyn Tail>>, Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
-        let kept = broker.kept(partition);
-        let (start, end) = (kept.start, kept.journal.len() as Offset);
+        let stored = broker.stored(partition);
+        let (start, end) = (stored.start, stored.journal.len() as Offset);
         if from < start || from > end {
             return Err(Error::OutOfRange { partition, wanted: from, start, end });
         }
         let followed = Followed { partition, visible: end, wake: Arc::new(wake) };
         let followed = Arc::new(Mutex::new(followed));
-        kept.tails.push(Arc::downgrade(&followed));
+        stored.tails.push(Arc::downgrade(&followed));
         drop(broker);
         Ok(Some(Box::new(SimTail { broker: self.broker.clone(), followed, next: from })))
     }
@@ -144,8 +144,8 @@ impl Log for SimLog {
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
-        let kept = broker.kept(partition);
-        Ok(kept.start..kept.journal.len() as Offset)
+        let stored = broker.stored(partition);
+        Ok(stored.start..stored.journal.len() as Offset)
     }
 
     fn commit(&self, commit: Commit, done: CommitDone) {
@@ -161,7 +161,7 @@ impl Log for SimLog {
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
-        Ok(broker.kept(partition).position.clone())
+        Ok(broker.stored(partition).position.clone())
     }
 
     fn restore(
@@ -226,17 +226,17 @@ impl Log for SimLog {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
         let (removed, immediate) = (broker.removed, broker.nasty.immediate);
-        let kept = broker.kept(partition);
+        let stored = broker.stored(partition);
         if removed == Some(Removed::Trims) {
-            kept.start = kept.journal.len() as Offset;
+            stored.start = stored.journal.len() as Offset;
             return Ok(());
         }
-        let position = kept.position.as_ref().map_or(0, |(applied, _)| *applied);
+        let position = stored.position.as_ref().map_or(0, |(applied, _)| *applied);
         // Who may trim up to where is not the broker's business.
         if below > position && immediate {
-            return Err(Error::OutOfRange { partition, wanted: below, start: kept.start, end: position });
+            return Err(Error::OutOfRange { partition, wanted: below, start: stored.start, end: position });
         }
-        kept.start = kept.start.max(below.min(kept.journal.len() as Offset));
+        stored.start = stored.start.max(below.min(stored.journal.len() as Offset));
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Log for SimLog {
         if topic.is_compacted() {
             return Err(refused("compacted topics are restored"));
         }
-        let topic = &broker.kept(partition).topics[index(topic)];
+        let topic = &broker.stored(partition).topics[index(topic)];
         if from < topic.start || from > topic.next {
             return Err(Error::OutOfRange { partition, wanted: from, start: topic.start, end: topic.next });
         }
@@ -269,7 +269,7 @@ impl Log for SimLog {
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
-        let topic = &mut broker.kept(partition).topics[index(topic)];
+        let topic = &mut broker.stored(partition).topics[index(topic)];
         if below > topic.next {
             return Err(Error::OutOfRange { partition, wanted: below, start: topic.start, end: topic.next });
         }

@@ -18,7 +18,7 @@ impl Followed {
     pub fn see(followed: &Weak<Mutex<Self>>, broker: &mut Broker) -> Vec<Tell> {
         let Some(followed) = followed.upgrade() else { return Vec::new() };
         let mut followed = followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let end = broker.kept(followed.partition).journal.len() as Offset;
+        let end = broker.stored(followed.partition).journal.len() as Offset;
         if end <= followed.visible {
             return Vec::new();
         }
@@ -41,15 +41,15 @@ impl Tail for SimTail {
             (followed.partition, followed.visible)
         };
         let mut broker = self.broker.lock();
-        let kept = broker.kept(partition);
-        let (start, end) = (kept.start, kept.journal.len() as Offset);
+        let stored = broker.stored(partition);
+        let (start, end) = (stored.start, stored.journal.len() as Offset);
         if self.next < start {
             return Err(Error::OutOfRange { partition, wanted: self.next, start, end });
         }
         let mut found = Vec::new();
         let mut bytes = 0;
         while self.next < visible.min(end) {
-            let record = kept.journal[self.next as usize].clone();
+            let record = stored.journal[self.next as usize].clone();
             bytes += record.bytes.len();
             if !found.is_empty() && bytes > bytes_max {
                 break;

@@ -128,7 +128,7 @@ impl Case {
             0..=3 => self.dice.below(2_000) as i64,
             4..=5 => 1_000 * self.dice.below(30) as i64,
             6 => 60_000 * self.dice.below(90) as i64,
-            _to_a_deadline => match self.world.home.next_deadline(self.world.grace()) {
+            _to_a_deadline => match self.world.replica.next_deadline(self.world.grace()) {
                 Some((due_ms, _, _)) => (due_ms.saturating_sub(self.world.now_ms)).clamp(0, 86_400_000),
                 None => 0,
             },
@@ -138,7 +138,7 @@ impl Case {
 
     /// Wakes the run that wants to be woken first; false where none does, or it is not due.
     pub fn wake_first(&mut self, sights: &mut Sights) -> Option<Outcome> {
-        let (due_ms, workflow_id, run_id) = self.world.home.next_deadline(self.world.grace())?;
+        let (due_ms, workflow_id, run_id) = self.world.replica.next_deadline(self.world.grace())?;
         self.world.now_ms = self.world.now_ms.max(due_ms);
         self.world.on(&workflow_id);
         let outcome = self.world.order_for(run_id, Request::FireTimers(fire_timers::FireTimers {}));
@@ -153,7 +153,7 @@ impl Case {
 
     /// Everything that is open, by workflow.
     pub fn open(&self) -> BTreeMap<String, Run> {
-        let open = self.world.home.all().filter(|kept| kept.run.is_open());
-        open.map(|kept| (kept.run.start.workflow_id.clone(), kept.run.as_ref().clone())).collect()
+        let open = self.world.replica.all().filter(|stored| stored.run.is_open());
+        open.map(|stored| (stored.run.start.workflow_id.clone(), stored.run.as_ref().clone())).collect()
     }
 }

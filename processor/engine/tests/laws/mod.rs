@@ -78,7 +78,7 @@ fn the_same_seed_is_the_same_case() {
     let events = |seed| {
         let mut case = Case::new(seed);
         case.play(&mut Sights::default());
-        case.world.home.all().flat_map(|kept| kept.events.clone()).collect::<Vec<_>>()
+        case.world.replica.all().flat_map(|stored| stored.events.clone()).collect::<Vec<_>>()
     };
     assert_eq!(events(42), events(42));
     assert_ne!(events(42), events(43));

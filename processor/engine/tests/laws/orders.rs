@@ -231,13 +231,13 @@ impl Case {
     /// Mostly to a task of some run of the workflow, the current one or one before it.
     fn reset(&mut self) -> (String, Request) {
         let workflow_id = self.run().map_or_else(String::new, |run| run.start.workflow_id.clone());
-        let runs = self.world.home.all().filter(|kept| kept.run.start.workflow_id == workflow_id);
-        let tasks = runs.flat_map(|kept| {
-            let ends = kept.events.iter().filter(|event| {
+        let runs = self.world.replica.all().filter(|stored| stored.run.start.workflow_id == workflow_id);
+        let tasks = runs.flat_map(|stored| {
+            let ends = stored.events.iter().filter(|event| {
                 let what = event.attributes.as_ref().map_or("", |what| what.name());
                 matches!(what, "TaskStarted" | "TaskCompleted" | "TaskFailed" | "TaskTimedOut")
             });
-            ends.map(|event| (kept.run.start.run_id.clone(), event.event_id))
+            ends.map(|event| (stored.run.start.run_id.clone(), event.event_id))
         });
         let tasks: Vec<_> = tasks.collect();
         let (run_id, finish_event_id) = match self.dice.below(10) {

@@ -52,13 +52,14 @@ fn the_last_failure_stands_in_the_started_event() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
     world.advance(seconds(1)).claim_activity("a").complete_activity("a");
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &kept.events[5].attributes else {
-        panic!("{:?} is no start", kept.events[5]);
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &stored.events[5].attributes
+    else {
+        panic!("{:?} is no start", stored.events[5]);
     };
     assert_eq!((started.attempt, started.identity.as_str()), (2, "hand"));
     assert_eq!(failure_of(started.last_failure.as_ref()).message, "boom");
-    assert_eq!(kept.events[5].event_time.map(|time| time.to_ms()), Some(world.now_ms));
+    assert_eq!(stored.events[5].event_time.map(|time| time.to_ms()), Some(world.now_ms));
 }
 
 #[test]
@@ -209,9 +210,10 @@ fn a_result_by_id_may_come_between_two_attempts() {
         > unknown returns, by id
         ! not found: cannot find pending activity with ActivityID unknown, check workflow execution history for more details
     "#]]);
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &kept.events[5].attributes else {
-        panic!("{:?} is no start", kept.events[5]);
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &stored.events[5].attributes
+    else {
+        panic!("{:?} is no start", stored.events[5]);
     };
     assert_eq!((started.attempt, started.request_id.as_str()), (2, ""), "nobody polled for this attempt");
 }
@@ -411,11 +413,11 @@ fn timeouts_are_filled_in_and_fitted_into_one_another() {
         let mut world = World::new();
         world.start_with("order-1", "", |begin| begin.run_timeout_ms = seconds(run_s));
         world.task(|t| t.activity_with("a", "", change));
-        let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+        let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
         let Some(everlog_engine::event::Attributes::ActivityScheduled(scheduled)) =
-            &kept.events[4].attributes
+            &stored.events[4].attributes
         else {
-            panic!("{:?} schedules nothing", kept.events[4]);
+            panic!("{:?} schedules nothing", stored.events[4]);
         };
         let of = |span: Option<Duration>| span.expect("every span is present").seconds;
         [

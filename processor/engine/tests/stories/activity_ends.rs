@@ -275,9 +275,9 @@ fn a_kept_failure_is_cut_to_its_limit() {
     world.start("order-1").task(|t| t.activity("a")).claim_activity("a");
     world.fail_activity("a", "at length", Some(application(&"x".repeat(1_000), |_failure| {})));
     let activity = world.run().activities.values().next().expect("it is open");
-    let kept = activity.last_failure.clone().expect("it failed");
-    assert!(kept.len() <= 256);
-    assert_eq!(failure_of(Some(&kept)).message, "boom");
+    let stored = activity.last_failure.clone().expect("it failed");
+    assert!(stored.len() <= 256);
+    assert_eq!(failure_of(Some(&stored)).message, "boom");
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn a_worker_may_be_told_how_long_to_wait_at_most() {
 
 /// The failure of the last activity that failed or timed out.
 fn last_failure(world: &World) -> everlog_engine::failure::Failure {
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let failure = kept.events.iter().rev().find_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let failure = stored.events.iter().rev().find_map(|event| match &event.attributes {
         Some(Attributes::ActivityFailed(failed)) => Some(failed.failure.clone()),
         Some(Attributes::ActivityTimedOut(out)) => Some(out.failure.clone()),
         _other => None,

@@ -44,8 +44,8 @@ fn a_large_history_advises_the_same_in_a_retry_and_where_it_is_written() {
     world.claim();
     let shown = world.run().started_task().expect("it was taken").tail();
     world.answer(|t| t.marker("m"));
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    assert_eq!(kept.events[4..6], shown, "what the worker was shown is what is written");
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    assert_eq!(stored.events[4..6], shown, "what the worker was shown is what is written");
     world.expect(expect![[r#"
         > a worker takes the task
         < (task attempt 2 is taken)

@@ -26,8 +26,8 @@ fn what_waited_is_written_in_order_and_results_come_last() {
         > task: marker mine
         < task.completed, marker.recorded mine, activity.started b, workflow.signaled one, timer.fired t, activity.started a, workflow.cancel_requested, activity.completed b, activity.completed a, task.scheduled
     "#]]);
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let times: Vec<_> = kept.events.iter().filter_map(|event| event.event_time).collect();
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let times: Vec<_> = stored.events.iter().filter_map(|event| event.event_time).collect();
     assert!(!times.is_sorted_by_key(|time| time.to_ms()), "they keep the time at which they happened");
 }
 

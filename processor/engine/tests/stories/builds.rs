@@ -115,7 +115,8 @@ fn points_go_on_in_the_runs_that_follow() {
     "#]],
     );
     let first = world.run().start.first_run_id.clone();
-    let first = world.home.all().find(|kept| kept.run.start.run_id == first).expect("it is kept").run.clone();
+    let first =
+        world.replica.all().find(|stored| stored.run.start.run_id == first).expect("it is kept").run.clone();
     check(
         &first,
         expect![[r#"
@@ -168,8 +169,8 @@ fn a_task_that_fails_by_its_commands_names_its_workers_binary() {
         turn.order.binary_checksum = "sum".into();
         turn.cancel_timer("none")
     });
-    let kept = world.home.kept(&run_id).expect("the run is there");
-    let failed = kept.events.iter().find_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&run_id).expect("the run is there");
+    let failed = stored.events.iter().find_map(|event| match &event.attributes {
         Some(Attributes::TaskFailed(failed)) => Some(failed.binary_checksum.as_str()),
         _other => None,
     });

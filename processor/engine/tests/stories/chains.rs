@@ -14,8 +14,8 @@ use crate::world::{World, delay, fields, hours, minutes, seconds, text};
 
 /// The Started event of the current run.
 fn started(world: &World) -> Started {
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    match &kept.events[0].attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    match &stored.events[0].attributes {
         Some(Attributes::WorkflowStarted(started)) => started.as_ref().clone(),
         other => panic!("{other:?} starts nothing"),
     }
@@ -23,8 +23,8 @@ fn started(world: &World) -> Started {
 
 /// The closing event of a run that was continued.
 fn continued(world: &World, run_id: &str) -> ContinuedAsNew {
-    let kept = world.home.kept(run_id).expect("the run is there");
-    match &kept.events.last().expect("it has events").attributes {
+    let stored = world.replica.stored(run_id).expect("the run is there");
+    match &stored.events.last().expect("it has events").attributes {
         Some(Attributes::WorkflowContinuedAsNew(continued)) => continued.as_ref().clone(),
         other => panic!("{other:?} continues nothing"),
     }
@@ -108,7 +108,7 @@ fn a_new_run_gets_what_the_command_says_and_the_rest_of_the_old() {
     assert_eq!(closing.new_execution_run_id, second.run_id);
     assert_eq!((closing.backoff_start_interval, closing.initiator), (None, Initiator::Workflow.into()));
     assert_eq!(
-        world.home.kept(&first.run_id).map(|kept| kept.run.head.successor_run_id.clone()),
+        world.replica.stored(&first.run_id).map(|stored| stored.run.head.successor_run_id.clone()),
         Some(second.run_id)
     );
 }
@@ -161,8 +161,8 @@ fn a_long_chain_keeps_its_beginning() {
             (before, first.run_id.clone())
         );
     }
-    assert_eq!(world.home.all().count(), 51);
-    assert_eq!(world.home.all().filter(|kept| kept.run.is_open()).count(), 1);
+    assert_eq!(world.replica.all().count(), 51);
+    assert_eq!(world.replica.all().filter(|stored| stored.run.is_open()).count(), 1);
 }
 
 #[test]
@@ -217,9 +217,9 @@ fn what_a_start_says_stands_in_its_event() {
     assert_eq!(event.initiator, i32::from(Initiator::Unspecified));
     assert_eq!((event.workflow_execution_timeout, event.workflow_run_timeout), (None, None));
     assert_eq!(event.workflow_task_timeout, delay(10_000), "only this one is filled in");
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
     assert_eq!(
-        (kept.events[0].user_metadata.clone(), kept.events[0].links.clone()),
+        (stored.events[0].user_metadata.clone(), stored.events[0].links.clone()),
         (Some(text("summary")), vec![text("link")])
     );
 }
@@ -246,10 +246,10 @@ fn what_others_say_with_an_order_stands_on_its_event() {
     world.order(Request::FailTask(fail));
     let links = vec![text("link")];
     world.order(Request::Terminate(close::Terminate { links: links.clone(), ..close::Terminate::default() }));
-    let kept = world.home.kept(&run_id).expect("the run is there");
-    assert_eq!(kept.events.last().expect("its end").links, links);
+    let stored = world.replica.stored(&run_id).expect("the run is there");
+    assert_eq!(stored.events.last().expect("its end").links, links);
     let mut versions = Vec::new();
-    for event in &kept.events {
+    for event in &stored.events {
         match &event.attributes {
             Some(Attributes::ActivityCompleted(completed)) => versions.push(completed.worker_version.clone()),
             Some(Attributes::TaskFailed(failed)) => {

@@ -62,7 +62,7 @@ fn the_timeouts_of_a_child_are_filled_in_as_of_any_run() {
             |start: &mut Start| start.workflow_execution_timeout = Some(Duration::from_ms(seconds(60)));
         t.child("plain").child_with("short", "for 1s", run).child_with("bounded", "chain of 1m", chain)
     });
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
     let spans = |event: &HistoryEvent| match &event.attributes {
         Some(Attributes::StartChildInitiated(event)) => Some(
             [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout]
@@ -70,7 +70,7 @@ fn the_timeouts_of_a_child_are_filled_in_as_of_any_run() {
         ),
         _other => None,
     };
-    let told: Vec<_> = kept.events.iter().filter_map(spans).collect();
+    let told: Vec<_> = stored.events.iter().filter_map(spans).collect();
     let bounded = [Some(60), Some(60), Some(10)];
     assert_eq!(told, [[None, Some(0), Some(10)], [None, Some(1), Some(1)], bounded]);
     let event = started(world.post().on("plain"));
@@ -380,13 +380,13 @@ fn an_end_that_comes_with_the_beginning_is_written_behind_it() {
         > task: marker m
         < task.completed, marker.recorded m, child.started parcel-1, child.terminated parcel-1, task.scheduled
     "#]]);
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let ends = kept.events.iter().find_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let ends = stored.events.iter().find_map(|event| match &event.attributes {
         Some(Attributes::ChildTerminated(closed)) => Some((closed.clone(), event.event_id)),
         _other => None,
     });
     let (closed, event_id) = ends.expect("it has ended");
-    let started = kept.events.iter().find_map(|event| match &event.attributes {
+    let started = stored.events.iter().find_map(|event| match &event.attributes {
         Some(Attributes::ChildStarted(_)) => Some(event.event_id),
         _other => None,
     });

@@ -30,8 +30,8 @@ fn refused_only(command: Command) -> String {
 fn refused(command: Command) -> String {
     let mut world = World::new();
     world.start("order-1").task(|t| t.raw("bad", command));
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let failed = kept.events.iter().find_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let failed = stored.events.iter().find_map(|event| match &event.attributes {
         Some(everlog_engine::event::Attributes::TaskFailed(failed)) => Some(failed),
         _other => None,
     });
@@ -378,8 +378,8 @@ fn everything_that_can_be_too_large_ends_the_run() {
         let token = world.token();
         world.hush().answer_to(token, |t| t.raw("too large", turn.order.commands.remove(0)));
         assert!(!world.run().is_open(), "it goes on");
-        let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-        match &kept.events.last().expect("it has events").attributes {
+        let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+        match &stored.events.last().expect("it has events").attributes {
             Some(everlog_engine::event::Attributes::WorkflowTerminated(end)) => end.reason.clone(),
             other => panic!("{other:?} is no end"),
         }
@@ -470,12 +470,13 @@ fn what_a_command_says_of_itself_stands_on_its_event() {
         t.order.metering_metadata = Some(Bytes::from_static(b"\x68\x01"));
         t
     });
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let timer = &kept.events[4];
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let timer = &stored.events[4];
     assert_eq!(timer.user_metadata.as_deref(), Some(&b"\x0a\x00"[..]));
     assert_eq!(timer.event_group_markers, [Bytes::from_static(b"\x0a\x01g")]);
-    let Some(everlog_engine::event::Attributes::TaskCompleted(completed)) = &kept.events[3].attributes else {
-        panic!("{:?} is no completion", kept.events[3]);
+    let Some(everlog_engine::event::Attributes::TaskCompleted(completed)) = &stored.events[3].attributes
+    else {
+        panic!("{:?} is no completion", stored.events[3]);
     };
     assert_eq!(completed.sdk_metadata.as_deref(), Some(&b"\x0a\x01\x05"[..]));
     assert_eq!(completed.metering_metadata.as_deref(), Some(&b"\x68\x01"[..]));
@@ -573,8 +574,8 @@ fn a_timer_without_a_span_is_told_without_one_and_fires_at_once() {
     let run_id = world.start("order-1").run().start.run_id.clone();
     let order = timer::Start { timer_id: "now".into(), start_to_fire_timeout: None };
     world.task(|t| t.command("start timer now", CommandAttributes::StartTimer(order))).advance(1);
-    let kept = world.home.kept(&run_id).expect("the run is there");
-    let told = kept.events.iter().filter_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&run_id).expect("the run is there");
+    let told = stored.events.iter().filter_map(|event| match &event.attributes {
         Some(Attributes::TimerStarted(started)) => Some(started.start_to_fire_timeout.is_some()),
         Some(Attributes::TimerFired(_)) => Some(true),
         _other => None,

@@ -68,8 +68,8 @@ fn what_a_worker_says_is_kept_until_the_next_one_says_otherwise() {
     let points = world.run().reset_points();
     let builds: Vec<_> = points.iter().map(|point| point.build_id.as_str()).collect();
     assert_eq!(builds, ["one", "two", "three", ""]);
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    let completed = kept.events.iter().filter_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    let completed = stored.events.iter().filter_map(|event| match &event.attributes {
         Some(Attributes::TaskCompleted(completed)) => Some(completed),
         _other => None,
     });
@@ -163,8 +163,8 @@ fn builds_are_asked_for_on_the_queue_of_the_run_alone() {
         turn.continue_as_new(|next| next.inherit_build_id = true)
     });
     let first = world.run().start.first_run_id.clone();
-    let kept = world.home.kept(&first).expect("the run is there");
-    let asked = kept.events.iter().filter_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&first).expect("the run is there");
+    let asked = stored.events.iter().filter_map(|event| match &event.attributes {
         Some(Attributes::ActivityScheduled(event)) => Some(("activity", event.use_workflow_build_id)),
         Some(Attributes::StartChildInitiated(event)) => Some(("child", event.inherit_build_id)),
         Some(Attributes::WorkflowContinuedAsNew(event)) => Some(("next", event.inherit_build_id)),

@@ -15,8 +15,8 @@ fn chain(world: &mut World, workflow_id: &str) -> [String; 2] {
 
 /// What has come to a run, in order.
 fn heard(world: &World, run_id: &str) -> Vec<&'static str> {
-    let kept = world.home.kept(run_id).expect("the run is there");
-    let heard = kept.events.iter().filter_map(|event| match &event.attributes {
+    let stored = world.replica.stored(run_id).expect("the run is there");
+    let heard = stored.events.iter().filter_map(|event| match &event.attributes {
         Some(Attributes::WorkflowSignaled(_)) => Some("signal"),
         Some(Attributes::WorkflowCancelRequested(_)) => Some("cancel"),
         _other => None,
@@ -39,8 +39,8 @@ fn a_signal_reaches_another_workflow_and_its_sender_hears_so() {
     "#]]);
     let sender = world.run().start.run_id.clone();
     let other = world.on("other").run().start.run_id.clone();
-    let kept = world.home.kept(&other).expect("the run is there");
-    let signaled = kept.events.iter().find_map(|event| match &event.attributes {
+    let stored = world.replica.stored(&other).expect("the run is there");
+    let signaled = stored.events.iter().find_map(|event| match &event.attributes {
         Some(Attributes::WorkflowSignaled(signaled)) => signaled.external_workflow_execution.clone(),
         _other => None,
     });

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Fields};
-use everlog_engine::command::CommandAttributes as Asked;
+use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::memo_and_search_attributes::Modify;
 use everlog_engine::machine::workflow_task_completed::Complete;
 use everlog_engine::request::Request;
@@ -94,7 +94,7 @@ fn what_is_too_long_is_not_kept_for_being_so() {
     world.start("order-1").claim().hush();
     let id = "ä".repeat(1_000_000);
     world.answer(|t| t.activity(&id));
-    let events = world.home.all().flat_map(|kept| &kept.events);
+    let events = world.replica.all().flat_map(|stored| &stored.events);
     let bytes: usize = events.map(Message::encoded_len).sum();
     assert!(bytes < 10_000, "the history has {bytes} bytes");
 }
@@ -173,7 +173,9 @@ fn a_memo_of_many_empty_entries_costs_no_memory() {
     let mut world = World::new();
     world.start("order-1").claim().hush();
     let empty: Bytes = [0x0a, 0x00].repeat(1_000_000).into();
-    world.answer(|t| t.command("memo", Asked::ModifyProperties(Modify { upserted_memo: Some(empty) })));
+    world.answer(|t| {
+        t.command("memo", CommandAttributes::ModifyProperties(Modify { upserted_memo: Some(empty) }))
+    });
     world.expect(expect![[r#"
         > task: memo
         < task.failed BadModifyWorkflowPropertiesAttributes, workflow.terminated "BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit."
@@ -189,7 +191,7 @@ fn a_large_memo_is_merged_in_no_time() {
     let entries: Vec<_> =
         keys.iter().map(|key| Entry { key: key.clone(), value: payload("a", "1") }).collect();
     let given: Bytes = Fields { entries }.encode_to_vec().into();
-    let order = Asked::ModifyProperties(Modify { upserted_memo: Some(given) });
+    let order = CommandAttributes::ModifyProperties(Modify { upserted_memo: Some(given) });
     world.settings.memo_bytes_max = 1 << 30;
     world.settings.blob_bytes_max = 1 << 30;
     world.settings.state_bytes_max = 0;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Fields};
-use everlog_engine::command::CommandAttributes as Asked;
+use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::activity_attempt;
 use everlog_engine::machine::close::Terminate;
 use everlog_engine::machine::marker::Record;
@@ -101,7 +101,7 @@ fn a_payload_passes_its_mark_whoever_sends_it() {
     let mut turn = Turn::new(world.run());
     let details = vec![Entry { key: "k".into(), value: large().slice(1..) }];
     let marker = Record { marker_name: "m".into(), details, ..Record::default() };
-    turn.activity("a").command("marker", Asked::RecordMarker(Box::new(marker)));
+    turn.activity("a").command("marker", CommandAttributes::RecordMarker(Box::new(marker)));
     let order = Complete { token: Some(world.token()), ..turn.order };
     assert_eq!(beyond(&mut world, LARGE - 1, Request::CompleteTask(Box::new(order))), Some(LARGE));
 

@@ -181,7 +181,7 @@ fn options_that_ask_for_nothing_are_an_event_all_the_same() {
     world.start_with("order-1", "(nothing)", with(OnConflict::default()));
     world.start_with("order-1", "(links)", with(OnConflict { request_id: false, links: true }));
     world.start_with("order-1", "(both)", with(OnConflict { request_id: true, links: true }));
-    let events = world.home.all().flat_map(|kept| kept.events.iter());
+    let events = world.replica.all().flat_map(|stored| stored.events.iter());
     let updated = events.filter(|event| matches!(event.attributes, Some(Attributes::OptionsUpdated(_))));
     let links: Vec<_> = updated.map(|event| (event.links.len(), event.worker_may_ignore)).collect();
     assert_eq!(links, [(0, true), (1, true), (1, true)]);
@@ -232,11 +232,12 @@ fn a_buffer_that_is_full_of_requests_takes_the_task_from_its_worker() {
     for request_id in ["b", "c", "d"] {
         world.start_with("order-1", &format!("({request_id} joins)"), joins(request_id));
     }
-    let failed =
-        world.home.all().flat_map(|kept| kept.events.iter()).find_map(|event| match &event.attributes {
+    let failed = world.replica.all().flat_map(|stored| stored.events.iter()).find_map(|event| {
+        match &event.attributes {
             Some(Attributes::TaskFailed(failed)) => Some(failed.cause),
             _other => None,
-        });
+        }
+    });
     assert_eq!(failed, Some(TaskFailedCause::ForceCloseCommand.into()));
     world.expect(expect![[r#"
         > start order-1 (b joins)

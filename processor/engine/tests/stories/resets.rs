@@ -71,8 +71,8 @@ fn the_same_request_finds_the_run_that_it_has_made() {
     let made = world.run().start.run_id.clone();
     world.reset_with(&base, 10, |order| order.request_id = "once".into());
     assert_eq!(world.run().start.run_id, made);
-    let kept = world.home.kept(&base).expect("it is remembered");
-    assert_eq!((&kept.run.head.reset_run_id, kept.run.head.reset_event_id), (&made, 4));
+    let stored = world.replica.stored(&base).expect("it is remembered");
+    assert_eq!((&stored.run.head.reset_run_id, stored.run.head.reset_event_id), (&made, 4));
     world.reset_with(&base, 10, |order| order.request_id = "twice".into());
     assert_ne!(world.run().start.run_id, made, "the run that was made is replaced by another");
 }

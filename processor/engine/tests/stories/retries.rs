@@ -12,8 +12,8 @@ use crate::world::{World, application, delay, failure_of, fields, hours, minutes
 
 /// The Started event of the current run.
 pub fn started(world: &World) -> Started {
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    match &kept.events[0].attributes {
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    match &stored.events[0].attributes {
         Some(Attributes::WorkflowStarted(started)) => started.as_ref().clone(),
         other => panic!("{other:?} starts nothing"),
     }
@@ -21,8 +21,8 @@ pub fn started(world: &World) -> Started {
 
 /// The last event of a run.
 pub fn closing(world: &World, run_id: &str) -> Attributes {
-    let kept = world.home.kept(run_id).expect("the run is there");
-    kept.events.last().and_then(|event| event.attributes.clone()).expect("it has events")
+    let stored = world.replica.stored(run_id).expect("the run is there");
+    stored.events.last().and_then(|event| event.attributes.clone()).expect("it has events")
 }
 
 fn failed(world: &World, run_id: &str) -> Failed {
@@ -144,9 +144,9 @@ fn an_attempt_begins_as_the_first_one_did() {
     assert_eq!((&second.first_run_id, second.chain_start_ms), (&first.run_id, first.start_ms));
     assert_eq!(second.run_expires_ms, second.start_ms + 1_000 + minutes(10), "each run has its time");
     assert_eq!(second.execution_expires_ms, first.execution_expires_ms, "and the chain has its own");
-    let kept = world.home.kept(&second.run_id).expect("the run is there");
+    let stored = world.replica.stored(&second.run_id).expect("the run is there");
     assert_eq!(
-        (&kept.events[0].links, &kept.events[0].user_metadata),
+        (&stored.events[0].links, &stored.events[0].user_metadata),
         (&vec![text("link")], &None),
         "links go along, a summary does not"
     );
@@ -362,8 +362,8 @@ fn links_go_with_a_run_that_continues_as_new() {
     world.start_with("order-1", "", |begin| begin.links = vec![text("link")]);
     for _run in 0..2 {
         world.task(|t| t.continue_as_new(|_again| {}));
-        let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-        assert_eq!(kept.events[0].links, vec![text("link")]);
+        let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+        assert_eq!(stored.events[0].links, vec![text("link")]);
     }
 }
 

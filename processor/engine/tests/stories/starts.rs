@@ -95,7 +95,7 @@ fn an_open_run_is_in_the_way_unless_the_start_says_otherwise() {
         > start order-1 and end what is running
         < workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 3: workflow.started, task.scheduled
     "#]]);
-    let ends = world.home.all().filter_map(|kept| match &kept.events.last()?.attributes {
+    let ends = world.replica.all().filter_map(|stored| match &stored.events.last()?.attributes {
         Some(everlog_engine::event::Attributes::WorkflowTerminated(end)) => end.details.clone(),
         _other => None,
     });

@@ -241,8 +241,8 @@ fn a_sticky_worker_reads_on_behind_a_mended_retry() {
     world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError);
     world.task(|t| t.start_timer("pay", minutes(1)).sticky("cache-1")).hush();
     world.advance(minutes(1)).claim_sticky();
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    assert_eq!(kept.batches, [1, 3, 4, 5, 7, 9, 11], "a row begins with the Completed event 7");
+    let stored = world.replica.stored(&world.run().start.run_id).expect("the run is there");
+    assert_eq!(stored.batches, [1, 3, 4, 5, 7, 9, 11], "a row begins with the Completed event 7");
     world.expect(expect![[r#"
         @ 00:01:00
         < timer.fired pay, task.scheduled on cache-1

@@ -145,7 +145,7 @@ fn a_reset_counts_for_a_closed_run_that_it_only_finds_there() {
     let second = world.start("order-1").task(|t| t.complete("done")).run().start.run_id.clone();
     assert_eq!(world.run().head.transitions, 3);
     world.reset_with(&first, 4, |_order| {});
-    let transitions = |run_id: &str| world.home.kept(run_id).map(|kept| kept.run.head.transitions);
+    let transitions = |run_id: &str| world.replica.stored(run_id).map(|stored| stored.run.head.transitions);
     assert_eq!((transitions(&first), transitions(&second)), (Some(4), Some(4)));
     assert_eq!(world.run().head.transitions, 2, "the new one");
 }

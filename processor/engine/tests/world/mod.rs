@@ -5,10 +5,10 @@
 
 mod audit;
 mod clients;
-mod home;
 mod laws;
 mod rebuilt;
-mod tell;
+mod replica;
+mod transcript;
 mod turn;
 mod updates;
 mod workers;
@@ -23,7 +23,7 @@ use everlog_wire::{Body, Record};
 use expect_test::Expect;
 
 pub use clients::{a_signal, start, text};
-pub use home::Home;
+pub use replica::Replica;
 pub use turn::{Turn, fields, payload};
 pub use updates::{acceptance, an_update, bare, fields_of_outcome, rejection, response};
 pub use workers::{application, delay, failure_of};
@@ -54,7 +54,7 @@ struct Entry {
 }
 
 pub struct World {
-    pub home: Home,
+    pub replica: Replica,
     pub settings: Settings,
     pub now_ms: i64,
     journal: Vec<Entry>,
@@ -66,7 +66,7 @@ pub struct World {
     pub grant: Option<TaskGrant>,
     /// The last attempt of each activity that was handed out.
     pub attempts: BTreeMap<String, activity_attempt::Target>,
-    names: tell::Names,
+    names: transcript::Names,
     story: String,
     told_ms: i64,
     /// What is remembered already and told together with the next verb.
@@ -85,7 +85,7 @@ impl World {
         let mut settings = Settings::standard();
         change(&mut settings);
         Self {
-            home: Home::default(),
+            replica: Replica::default(),
             settings,
             now_ms: EPOCH_MS,
             journal: Vec::new(),
@@ -94,7 +94,7 @@ impl World {
             letters: VecDeque::new(),
             grant: None,
             attempts: BTreeMap::new(),
-            names: tell::Names::default(),
+            names: transcript::Names::default(),
             story: String::new(),
             told_ms: EPOCH_MS,
             told_later: String::new(),
@@ -115,7 +115,7 @@ impl World {
 
     /// The current run of the workflow, if there is one.
     pub fn current(&self) -> Option<&Run> {
-        self.home.current_run(&self.workflow_id)
+        self.replica.current_run(&self.workflow_id)
     }
 
     /// What was told so far.
@@ -156,7 +156,7 @@ impl World {
     }
 
     pub(crate) fn tell(&mut self, outcome: &Outcome) {
-        let mut lines = self.names.outcome(&self.home, outcome);
+        let mut lines = self.names.outcome(&self.replica, outcome);
         let before = std::mem::take(&mut self.told_later);
         if !before.is_empty() {
             match lines.first_mut().filter(|line| line.starts_with("< ")) {
@@ -196,12 +196,16 @@ impl World {
             level: level::LATEST,
         };
         if self.loud {
-            let line =
-                format!("@ {} > {}: {}", tell::clock(self.now_ms), input.workflow_id, tell::order(&input));
+            let line = format!(
+                "@ {} > {}: {}",
+                transcript::clock(self.now_ms),
+                input.workflow_id,
+                transcript::order(&input)
+            );
             self.say(&line);
         }
         let record = Record::new(1, Body::Input(input)).encode();
-        let outcome = self.home.take(&record, &stamp, &self.settings);
+        let outcome = self.replica.take(&record, &stamp, &self.settings);
         if self.loud {
             self.tell(&outcome);
         }
@@ -225,7 +229,7 @@ impl World {
 
     fn post_one(&mut self) -> bool {
         let Some(letter) = self.letters.pop_front() else { return false };
-        self.say(&format!("> letter to {}: {}", letter.workflow_id, tell::letter(&letter)));
+        self.say(&format!("> letter to {}: {}", letter.workflow_id, transcript::letter(&letter)));
         let outcome = self.append(letter);
         self.tell(&outcome);
         self.replay();
@@ -263,19 +267,19 @@ impl World {
 
     /// Decides the whole journal from zero and compares.
     pub fn replay(&self) {
-        let mut home = Home::default();
+        let mut replica = Replica::default();
         for entry in &self.journal {
-            home.take(&entry.record, &entry.stamp, &entry.settings);
+            replica.take(&entry.record, &entry.stamp, &entry.settings);
         }
-        assert!(home == self.home, "a replay came to another state\n{}", self.story);
-        self.home.rebuild();
+        assert!(replica == self.replica, "a replay came to another state\n{}", self.story);
+        self.replica.rebuild();
     }
 
     /// The house falls and stands up: the journal is replayed, and a new owner takes over.
     pub fn crash(&mut self) -> &mut Self {
         self.replay();
         self.take_over();
-        self.say(&format!("~ crash, {} events replayed", self.home.events()));
+        self.say(&format!("~ crash, {} events replayed", self.replica.events()));
         self
     }
 
@@ -292,7 +296,7 @@ impl World {
     /// Time passes while nobody looks at deadlines.
     pub fn pass(&mut self, span_ms: i64) -> &mut Self {
         self.now_ms += span_ms;
-        self.say(&format!("@ {}", tell::clock(self.now_ms)));
+        self.say(&format!("@ {}", transcript::clock(self.now_ms)));
         self.told_ms = self.now_ms;
         self
     }
@@ -300,7 +304,7 @@ impl World {
     /// Time passes, and every run is woken when it wants to be.
     pub fn advance(&mut self, span_ms: i64) -> &mut Self {
         let end_ms = self.now_ms + span_ms;
-        while let Some((due_ms, workflow_id, run_id)) = self.home.next_deadline(self.grace())
+        while let Some((due_ms, workflow_id, run_id)) = self.replica.next_deadline(self.grace())
             && due_ms <= end_ms
         {
             self.now_ms = self.now_ms.max(due_ms);
@@ -308,7 +312,7 @@ impl World {
         }
         self.now_ms = end_ms;
         if self.told_ms != end_ms {
-            self.say(&format!("@ {}", tell::clock(end_ms)));
+            self.say(&format!("@ {}", transcript::clock(end_ms)));
             self.told_ms = end_ms;
         }
         self
@@ -332,7 +336,7 @@ impl World {
         let outcome = self.append(input);
         assert!(!outcome.steps.is_empty(), "a deadline has come and nothing was due\n{}", self.story);
         if self.told_ms != self.now_ms {
-            self.say(&format!("@ {}", tell::clock(self.now_ms)));
+            self.say(&format!("@ {}", transcript::clock(self.now_ms)));
             self.told_ms = self.now_ms;
         }
         self.tell(&outcome);

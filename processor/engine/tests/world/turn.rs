@@ -16,7 +16,7 @@ use everlog_engine::time::Duration;
 use prost::Message;
 
 use super::clients::text;
-use super::tell;
+use super::transcript;
 
 /// The answer under construction.
 pub struct Turn {
@@ -55,7 +55,7 @@ impl Turn {
         let start_to_fire_timeout = Some(Duration::from_ms(span_ms));
         let order = timer::Start { timer_id: id.into(), start_to_fire_timeout };
         self.command(
-            &format!("start timer {id} {}", tell::span(span_ms)),
+            &format!("start timer {id} {}", transcript::span(span_ms)),
             CommandAttributes::StartTimer(order),
         )
     }

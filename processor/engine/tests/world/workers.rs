@@ -32,7 +32,7 @@ impl World {
     fn take_at_once(&mut self) -> &mut Self {
         let order = self.claim_order(false);
         let outcome = self.order(order);
-        let lines = self.names.outcome(&self.home, &outcome);
+        let lines = self.names.outcome(&self.replica, &outcome);
         let words = lines.iter().find_map(|line| line.strip_prefix("< "));
         self.told_later = words.expect("there is a task to take").to_owned();
         self

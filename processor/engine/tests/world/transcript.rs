@@ -15,7 +15,7 @@ use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::{Duration, Timestamp, span_ms};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
 
-use super::{EPOCH_MS, Home};
+use super::{EPOCH_MS, Replica};
 
 /// Names for runs and activities that were seen.
 #[derive(Default)]
@@ -76,7 +76,7 @@ pub fn span(ms: i64) -> String {
 
 impl Names {
     /// The lines of an outcome: `<` is remembered, `=` answered, `!` refused.
-    pub fn outcome(&mut self, home: &Home, outcome: &Outcome) -> Vec<String> {
+    pub fn outcome(&mut self, replica: &Replica, outcome: &Outcome) -> Vec<String> {
         let mut lines = Vec::new();
         let mut words = Vec::new();
         for step in &outcome.steps {
@@ -93,7 +93,7 @@ impl Names {
         if outcome.expired {
             lines.push("< (the run is deleted)".into());
         }
-        lines.extend(self.reply(home, outcome));
+        lines.extend(self.reply(replica, outcome));
         lines
     }
 
@@ -105,7 +105,7 @@ impl Names {
         self.runs.len()
     }
 
-    fn reply(&mut self, home: &Home, outcome: &Outcome) -> Option<String> {
+    fn reply(&mut self, replica: &Replica, outcome: &Outcome) -> Option<String> {
         match &outcome.reply {
             Reply::Done | Reply::Activity(_) => outcome.steps.is_empty().then(|| "= nothing to do".into()),
             Reply::Rejected(rejection) => Some(format!("! {}", self.rejection(rejection))),
@@ -116,19 +116,19 @@ impl Names {
                 let status = format!("{:?}", started.status).to_lowercase();
                 let number = self.run(&started.run_id);
                 let found = found.then(|| format!("{known} run {number}, {status}"));
-                let task = started.task.as_ref().map(|grant| granted(home, grant));
+                let task = started.task.as_ref().map(|grant| granted(replica, grant));
                 let update = started.update.as_ref().filter(|_| outcome.steps.is_empty());
                 let update = update.map(|standing| stands(&standing.stage));
                 let words: Vec<_> = found.into_iter().chain(task).chain(update).collect();
                 (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
             }
-            Reply::Task(grant) => Some(format!("= {}", granted(home, grant))),
+            Reply::Task(grant) => Some(format!("= {}", granted(replica, grant))),
             Reply::Update(standing) => {
                 outcome.steps.is_empty().then(|| format!("= {}", stands(&standing.stage)))
             }
             Reply::Gone => Some("= gone".into()),
             Reply::Completed(completed) => {
-                let next = completed.task.iter().map(|grant| granted(home, grant));
+                let next = completed.task.iter().map(|grant| granted(replica, grant));
                 let handed = completed.activities.iter().map(|grant| grant.activity.activity_id.clone());
                 let back = (completed.reset_event_id > 0)
                     .then(|| format!("back behind event {}", completed.reset_event_id));
@@ -302,12 +302,12 @@ fn pending(task: &Task, scheduled: bool) -> Option<String> {
     }
 }
 
-fn granted(home: &Home, grant: &TaskGrant) -> String {
+fn granted(replica: &Replica, grant: &TaskGrant) -> String {
     let run: &Run = &grant.run;
     let task = run.started_task().expect("a granted task is started");
-    let kept = home.kept(&run.start.run_id).expect("a granted run is known");
+    let stored = replica.stored(&run.start.run_id).expect("a granted run is known");
     let from = if grant.sticky { run.head.previous_started_event_id + 1 } else { 1 };
-    let written = kept.events.last().map_or(0, |event| event.event_id);
+    let written = stored.events.last().map_or(0, |event| event.event_id);
     let tail = if grant.tail.is_empty() { String::new() } else { format!(" and {} shown", grant.tail.len()) };
     let sticky = if grant.sticky { "sticky " } else { "" };
     format!("{sticky}task attempt {}, history {from}-{written}{tail}", task.attempt)

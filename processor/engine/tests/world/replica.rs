@@ -19,8 +19,8 @@ use super::{laws, rebuilt};
 const LOOKS_MAX: usize = 64;
 
 #[derive(Default, PartialEq)]
-pub struct Home {
-    runs: BTreeMap<String, Kept>,
+pub struct Replica {
+    runs: BTreeMap<String, StoredRun>,
     current: BTreeMap<String, String>,
     seen: BTreeSet<(String, String)>,
     done: BTreeMap<(String, String), Done>,
@@ -30,7 +30,7 @@ pub struct Home {
 
 /// A run with all that is remembered of it.
 #[derive(PartialEq)]
-pub struct Kept {
+pub struct StoredRun {
     pub run: Arc<Run>,
     pub events: Vec<HistoryEvent>,
     /// The first event of each batch.
@@ -39,29 +39,29 @@ pub struct Kept {
     rows: BTreeMap<Vec<u8>, Bytes>,
 }
 
-impl Home {
+impl Replica {
     /// Decides a record twice, the second time from the rows alone, checks the laws, and takes over what it yields.
     pub fn take(&mut self, record: &Bytes, stamp: &Stamp, settings: &Settings) -> Outcome {
         let read = Record::read(record.clone()).expect("a record is read as it was written");
         assert_eq!(read.encode(), record, "a record keeps its bytes");
         let Some(Body::Input(input)) = read.body else { panic!("only orders are in the journal") };
-        let view = self.view(&input, |kept| kept.run.clone());
+        let view = self.view(&input, |stored| stored.run.clone());
         let outcome = decide(&view, &input, stamp, settings);
-        let from_rows = self.view(&input, |kept| Arc::new(kept.reload()));
+        let from_rows = self.view(&input, |stored| Arc::new(stored.reload()));
         assert_eq!(outcome, decide(&from_rows, &input, stamp, settings), "the same record, another decision");
         laws::of_outcome(&view, &input, &outcome);
         self.absorb(&input, &outcome, stamp);
         outcome
     }
 
-    fn view(&self, input: &RequestRecord, run_of: impl Fn(&Kept) -> Arc<Run>) -> View {
+    fn view(&self, input: &RequestRecord, run_of: impl Fn(&StoredRun) -> Arc<Run>) -> View {
         let named = match input.run_id.as_str() {
             "" => self.current.get(&input.workflow_id),
             run_id => Some(&input.run_id).filter(|_| !run_id.is_empty()),
         };
-        let kept = named.and_then(|run_id| self.runs.get(run_id));
-        let kept = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id);
-        let run = kept.map(&run_of);
+        let stored = named.and_then(|run_id| self.runs.get(run_id));
+        let stored = stored.filter(|stored| stored.run.start.workflow_id == input.workflow_id);
+        let run = stored.map(&run_of);
         let current = match input.request {
             Some(Request::Start(_)) => run.clone(),
             Some(Request::Reset(_)) => {
@@ -71,8 +71,8 @@ impl Home {
             Some(_) | None => None,
         };
         let seen = self.taker(input, run.as_ref(), current.as_ref()).map(&run_of);
-        let past = match (&input.request, kept) {
-            (Some(Request::Reset(_)), Some(kept)) => self.past(kept),
+        let past = match (&input.request, stored) {
+            (Some(Request::Reset(_)), Some(stored)) => self.past(stored),
             _nothing_is_read => Vec::new(),
         };
         let mut done = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Home {
         input: &RequestRecord,
         run: Option<&Arc<Run>>,
         current: Option<&Arc<Run>>,
-    ) -> Option<&Kept> {
+    ) -> Option<&StoredRun> {
         if let Some(id) = input.signal_request_id() {
             let has = |run: &Run| self.seen.contains(&(run.start.run_id.clone(), id.to_owned()));
             return self.in_chain(run?, input.run_id.is_empty(), has);
@@ -106,27 +106,27 @@ impl Home {
         self.in_chain(current?, true, |run| run.start.request_id == id || run.attached.contains_key(id))
     }
 
-    fn in_chain(&self, run: &Run, looks_back: bool, has: impl Fn(&Run) -> bool) -> Option<&Kept> {
-        let before = |kept: &&Kept| {
-            let start = &kept.run.start;
+    fn in_chain(&self, run: &Run, looks_back: bool, has: impl Fn(&Run) -> bool) -> Option<&StoredRun> {
+        let before = |stored: &&StoredRun| {
+            let start = &stored.run.start;
             let former = Some(&start.former_run_id).filter(|run_id| !run_id.is_empty());
             self.runs.get(former.unwrap_or(&start.continued_run_id))
         };
         let looks = if looks_back { LOOKS_MAX } else { 1 };
         std::iter::successors(self.runs.get(&run.start.run_id), before)
             .take(looks)
-            .find(|kept| has(&kept.run))
+            .find(|stored| has(&stored.run))
     }
 
     /// What is written of a run, and of those that it went on as.
-    fn past(&self, base: &Kept) -> Vec<HistoryBatches> {
+    fn past(&self, base: &StoredRun) -> Vec<HistoryBatches> {
         let mut past = Vec::new();
         let mut next = Some(base);
-        while let Some(kept) = next.take() {
+        while let Some(stored) = next.take() {
             let is_base = past.is_empty();
-            let batches = kept.histories().filter(|batch| is_base || batch.events.iter().any(is_kept));
-            past.push(HistoryBatches { run_id: kept.run.start.run_id.clone(), batches: batches.collect() });
-            let follower = kept.events.last().and_then(continued_by);
+            let batches = stored.histories().filter(|batch| is_base || batch.events.iter().any(is_kept));
+            past.push(HistoryBatches { run_id: stored.run.start.run_id.clone(), batches: batches.collect() });
+            let follower = stored.events.last().and_then(continued_by);
             next = follower.and_then(|run_id| self.runs.get(run_id));
         }
         past
@@ -134,8 +134,8 @@ impl Home {
 
     /// Every history tells its run's state.
     pub fn rebuild(&self) {
-        for kept in self.runs.values() {
-            rebuilt::of(&kept.run, &kept.histories().collect::<Vec<_>>());
+        for stored in self.runs.values() {
+            rebuilt::of(&stored.run, &stored.histories().collect::<Vec<_>>());
         }
     }
 
@@ -152,12 +152,12 @@ impl Home {
         if outcome.expired {
             self.expire(input);
         }
-        let named = self.runs.values().filter(|kept| kept.run.start.workflow_id == input.workflow_id);
-        for kept in named.filter(|kept| kept.run.is_open()) {
+        let named = self.runs.values().filter(|stored| stored.run.start.workflow_id == input.workflow_id);
+        for stored in named.filter(|stored| stored.run.is_open()) {
             let current = self.current.get(&input.workflow_id);
             assert_eq!(
                 current,
-                Some(&kept.run.start.run_id),
+                Some(&stored.run.start.run_id),
                 "a run is open and its Workflow Id means another"
             );
         }
@@ -169,25 +169,25 @@ impl Home {
             laws::of_new_run(&self.latest_run_id, run_id, stamp);
             self.latest_run_id.clone_from(run_id);
         }
-        let begin = || Kept {
+        let begin = || StoredRun {
             run: Arc::new(Run::begin(step.run.start.as_ref().clone())),
             events: Vec::new(),
             batches: Vec::new(),
             audit: Audit::default(),
             rows: BTreeMap::new(),
         };
-        let kept = self.runs.entry(run_id.clone()).or_insert_with(begin);
-        laws::of_step(&kept.run, step, stamp);
-        let old = Some(kept.run.as_ref()).filter(|_| !kept.rows.is_empty());
+        let stored = self.runs.entry(run_id.clone()).or_insert_with(begin);
+        laws::of_step(&stored.run, step, stamp);
+        let old = Some(stored.run.as_ref()).filter(|_| !stored.rows.is_empty());
         rows::diff(old, &step.run, |suffix, value| {
             match value {
-                Some(value) => kept.rows.insert(suffix.to_vec(), value),
-                None => kept.rows.remove(suffix),
+                Some(value) => stored.rows.insert(suffix.to_vec(), value),
+                None => stored.rows.remove(suffix),
             };
         });
-        kept.run = step.run.clone();
-        assert_eq!(kept.reload(), *kept.run, "the rows say something else than the state");
-        kept.batches.extend(step.batches().iter().map(|batch| batch[0].event_id));
+        stored.run = step.run.clone();
+        assert_eq!(stored.reload(), *stored.run, "the rows say something else than the state");
+        stored.batches.extend(step.batches().iter().map(|batch| batch[0].event_id));
         for batch in step.batches() {
             for event in &batch {
                 let Some(Attributes::UpdateCompleted(completed)) = &event.attributes else { continue };
@@ -198,13 +198,13 @@ impl Home {
             }
         }
         for event in step.events() {
-            kept.audit.event(event);
-            kept.events.push(event.clone());
+            stored.audit.event(event);
+            stored.events.push(event.clone());
         }
         for request_id in step.requests_taken_over() {
             self.seen.insert((run_id.clone(), request_id.to_owned()));
         }
-        kept.audit.state(&kept.run);
+        stored.audit.state(&stored.run);
     }
 
     fn expire(&mut self, input: &RequestRecord) {
@@ -220,27 +220,27 @@ impl Home {
 
     /// The current run of a workflow.
     pub fn current_run(&self, workflow_id: &str) -> Option<&Run> {
-        self.runs.get(self.current.get(workflow_id)?).map(|kept| kept.run.as_ref())
+        self.runs.get(self.current.get(workflow_id)?).map(|stored| stored.run.as_ref())
     }
 
     /// All that is remembered of a run.
-    pub fn kept(&self, run_id: &str) -> Option<&Kept> {
+    pub fn stored(&self, run_id: &str) -> Option<&StoredRun> {
         self.runs.get(run_id)
     }
 
     /// Every run.
-    pub fn all(&self) -> impl Iterator<Item = &Kept> {
+    pub fn all(&self) -> impl Iterator<Item = &StoredRun> {
         self.runs.values()
     }
 
     /// Events in all histories.
     pub fn events(&self) -> usize {
-        self.runs.values().map(|kept| kept.events.len()).sum()
+        self.runs.values().map(|stored| stored.events.len()).sum()
     }
 
     /// The earliest moment at which an open run wants to be woken: time, workflow, run.
     pub fn next_deadline(&self, grace: Grace) -> Option<(i64, String, String)> {
-        let open = self.runs.values().map(|kept| &kept.run).filter(|run| run.is_open());
+        let open = self.runs.values().map(|stored| &stored.run).filter(|run| run.is_open());
         let due = open.filter_map(|run| {
             let due_ms = run.next_deadline_ms(grace)?;
             Some((due_ms, run.start.workflow_id.clone(), run.start.run_id.clone()))
@@ -249,7 +249,7 @@ impl Home {
     }
 }
 
-impl Kept {
+impl StoredRun {
     /// The events, batch by batch.
     pub fn histories(&self) -> impl Iterator<Item = History> {
         let place = |first: &i64| self.events.partition_point(|event| event.event_id < *first);

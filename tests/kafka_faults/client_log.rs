@@ -66,12 +66,12 @@ pub struct Call {
 
 /// All orders, in the order in which they were sent, and what was read of registers meanwhile.
 #[derive(Clone, Default)]
-pub struct Ledger {
+pub struct ClientLog {
     calls: Arc<Mutex<Vec<Call>>>,
     reads: Arc<Mutex<Vec<Read>>>,
 }
 
-impl Ledger {
+impl ClientLog {
     fn open(&self) -> MutexGuard<'_, Vec<Call>> {
         self.calls.lock().expect("nobody panics while it is open")
     }
