@@ -73,7 +73,7 @@ async fn walk(name: &str, blow: Blow, every: u64) -> anyhow::Result<()> {
         found: RefCell::default(),
     };
     // Two lives at a time: most of one is waiting.
-    tokio::try_join!(walk.lane(), walk.lane())?;
+    tokio::try_join!(walk.take_steps(), walk.take_steps())?;
     let Walk { stride, points, interrupted, went_on, lost_bytes, found, .. } = walk;
     println!(
         "{name}: {} points ({stride:?}); {} interrupted the script, {} nodes went on, {} bytes went with the power; {:?}",
@@ -96,7 +96,7 @@ fn steps_min() -> u64 {
 
 impl Walk {
     /// Lives, each with the next blow, until the script has no such step any more.
-    async fn lane(&self) -> anyhow::Result<()> {
+    async fn take_steps(&self) -> anyhow::Result<()> {
         loop {
             let number = self.next.replace(self.next.get() + 1);
             // Every second time the power fails too.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use everlog_tests::kafka::{Cluster, Version};
 
-use crate::net::Home;
+use crate::net::Host;
 use crate::proxy::Proxy;
 
 /// Brokers; a single one is behind a proxy. Cheap to clone.
@@ -48,11 +48,11 @@ impl FaultCluster {
     }
 
     /// The same with each broker at a place of its own.
-    pub async fn apart(homes: Vec<Home>) -> anyhow::Result<Self> {
+    pub async fn apart(hosts: Vec<Host>) -> anyhow::Result<Self> {
         let start = move || {
-            let places = homes.iter().map(|home| {
-                let space = home.space.clone().context("a place of its own")?;
-                Ok((home.host.to_string(), space))
+            let places = hosts.iter().map(|host| {
+                let space = host.space.clone().context("a place of its own")?;
+                Ok((host.address.to_string(), space))
             });
             Cluster::start_apart(Version::V4_4_0, &places.collect::<anyhow::Result<Vec<_>>>()?)
         };

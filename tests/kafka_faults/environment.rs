@@ -20,7 +20,7 @@ use crate::cluster::FaultCluster;
 use crate::commands::Commands;
 use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
-use crate::net::Home;
+use crate::net::Host;
 use crate::node::Node;
 use crate::observations::{Observations, line};
 use crate::polls;
@@ -164,7 +164,7 @@ impl Environment {
         parent: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
-        Self::open_at(cluster, name, size, more, dir, &Home::here()).await
+        Self::open_at(cluster, name, size, more, dir, &Host::here()).await
     }
 
     async fn open_at(
@@ -173,7 +173,7 @@ impl Environment {
         size: Size,
         more: &[(&str, &str)],
         dir: TempDir,
-        home: &Home,
+        host: &Host,
     ) -> anyhow::Result<Self> {
         cluster.calm();
         let mut dir = dir;
@@ -184,7 +184,7 @@ impl Environment {
         let (bootstrap, prefix) = (cluster.bootstrap(), format!("{name}."));
         let variables = variables(&bootstrap, &prefix, more);
         make_topics(&variables)?;
-        let mut node = Node::start_at("one", dir.path(), &variables, home)?;
+        let mut node = Node::start_at("one", dir.path(), &variables, host)?;
         node.ready().await?;
         let client = Client::new(vec![node.place()?]);
         let along = Along::start(&bootstrap, &format!("{prefix}events"))?;
@@ -226,9 +226,9 @@ impl Environment {
         nodes: usize,
         more: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let homes = vec![Home::here(); nodes];
+        let hosts = vec![Host::here(); nodes];
         let size = Size { open: size.open.min(OPEN_OF_SEVERAL), ..size };
-        Self::of_homes(cluster, name, size, &homes, more).await
+        Self::of_hosts(cluster, name, size, &hosts, more).await
     }
 
     /// The same on brokers that keep three copies; fewer workflows at a time, for a small machine.
@@ -236,26 +236,26 @@ impl Environment {
         cluster: &FaultCluster,
         name: &str,
         size: Size,
-        homes: &[Home],
+        hosts: &[Host],
     ) -> anyhow::Result<Self> {
         let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
-        Self::of_homes(cluster, name, size, homes, REPLICATED).await
+        Self::of_hosts(cluster, name, size, hosts, REPLICATED).await
     }
 
-    async fn of_homes(
+    async fn of_hosts(
         cluster: &FaultCluster,
         name: &str,
         size: Size,
-        homes: &[Home],
+        hosts: &[Host],
         more: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
         let more = [SEVERAL, more].concat();
-        let (first, others) = homes.split_first().context("a node at least")?;
+        let (first, others) = hosts.split_first().context("a node at least")?;
         let mut environment = Self::open_at(cluster, name, size, &more, tempfile::tempdir()?, first).await?;
         environment.is_timely = true;
-        for (number, home) in (1..).zip(others) {
+        for (number, host) in (1..).zip(others) {
             let name = format!("other-{number}");
-            let mut node = Node::start_at(&name, environment.dir.path(), &environment.variables, home)?;
+            let mut node = Node::start_at(&name, environment.dir.path(), &environment.variables, host)?;
             node.ready().await?;
             node.until_said(TOOK_A_GROUP, 1).await?;
             environment.others.push(node);

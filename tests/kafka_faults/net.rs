@@ -11,15 +11,15 @@ use anyhow::{Context, ensure};
 
 /// Where a process runs: an address, and the namespace that has it unless it is the one of the tests.
 #[derive(Clone, Debug)]
-pub struct Home {
-    pub host: Ipv4Addr,
+pub struct Host {
+    pub address: Ipv4Addr,
     pub space: Option<PathBuf>,
 }
 
-impl Home {
+impl Host {
     /// Where the tests themselves run.
     pub fn here() -> Self {
-        Self { host: Ipv4Addr::LOCALHOST, space: None }
+        Self { address: Ipv4Addr::LOCALHOST, space: None }
     }
 
     /// A command that runs there, by the process id that it is started with.
@@ -114,8 +114,8 @@ impl Net {
     }
 
     /// Where a place is.
-    pub fn home(&self, number: usize) -> Home {
-        Home { host: self.address(number), space: Some(self.places[number].path()) }
+    pub fn host(&self, number: usize) -> Host {
+        Host { address: self.address(number), space: Some(self.places[number].path()) }
     }
 
     /// A cable from a place, or from the tests, to the one in the middle.

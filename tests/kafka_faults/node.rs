@@ -13,7 +13,7 @@ use serde_json::Value;
 use tonic::transport::Endpoint;
 
 use crate::client::Connection;
-use crate::net::Home;
+use crate::net::Host;
 use crate::waits::Sleep;
 
 /// Where a node serves that has an address for itself.
@@ -28,7 +28,7 @@ pub struct Node {
     data_dir: PathBuf,
     said: PathBuf,
     variables: Vec<(String, String)>,
-    home: Home,
+    host: Host,
     sleep: Sleep,
 }
 
@@ -43,13 +43,13 @@ impl Node {
         name: &str,
         dir: &Path,
         variables: &[(String, String)],
-        home: &Home,
+        host: &Host,
     ) -> anyhow::Result<Self> {
-        if home.space.is_none() {
+        if host.space.is_none() {
             return Self::start(name, dir, variables);
         }
-        let addresses = [0, 1, 2].map(|more| SocketAddr::from((home.host, FIRST_PORT + more)));
-        Self::begin(name, name, dir, variables, (home.clone(), addresses))
+        let addresses = [0, 1, 2].map(|more| SocketAddr::from((host.address, FIRST_PORT + more)));
+        Self::begin(name, name, dir, variables, (host.clone(), addresses))
     }
 
     /// The same with a directory of another name.
@@ -60,7 +60,7 @@ impl Node {
         variables: &[(String, String)],
     ) -> anyhow::Result<Self> {
         let addresses = [free_address()?, free_address()?, free_address()?];
-        Self::begin(name, folder, dir, variables, (Home::here(), addresses))
+        Self::begin(name, folder, dir, variables, (Host::here(), addresses))
     }
 
     fn begin(
@@ -68,7 +68,7 @@ impl Node {
         folder: &str,
         dir: &Path,
         variables: &[(String, String)],
-        (home, addresses): (Home, [SocketAddr; 3]),
+        (host, addresses): (Host, [SocketAddr; 3]),
     ) -> anyhow::Result<Self> {
         let [address, metrics_address, http_address] = addresses;
         let (data_dir, said) = (dir.join(folder), dir.join(format!("{folder}.log")));
@@ -78,13 +78,13 @@ impl Node {
             ("EVERLOG_SERVER__ADDRESS", address.to_string()),
             ("EVERLOG_SERVER__METRICS_ADDRESS", metrics_address.to_string()),
             ("EVERLOG_HTTP__ADDRESS", http_address.to_string()),
-            ("EVERLOG_CLUSTER__ADDRESS", SocketAddr::from((home.host, 0)).to_string()),
+            ("EVERLOG_CLUSTER__ADDRESS", SocketAddr::from((host.address, 0)).to_string()),
             ("EVERLOG_SERVER__DATA_DIR", data_dir.display().to_string()),
         ] {
             variables.push((key.into(), value));
         }
-        let process = spawn(&said, &variables, &home)?;
-        Ok(Self { process, address, data_dir, said, variables, home, sleep: Sleep::default() })
+        let process = spawn(&said, &variables, &host)?;
+        Ok(Self { process, address, data_dir, said, variables, host, sleep: Sleep::default() })
     }
 
     /// Waits until it serves.
@@ -158,7 +158,7 @@ impl Node {
     /// Starts it again where it was; it must have ended.
     pub fn start_again(&mut self) -> anyhow::Result<()> {
         ensure!(self.process.try_wait()?.is_some(), "it still runs");
-        self.process = spawn(&self.said, &self.variables, &self.home)?;
+        self.process = spawn(&self.said, &self.variables, &self.host)?;
         Ok(())
     }
 
@@ -238,9 +238,9 @@ impl Drop for Node {
     }
 }
 
-fn spawn(said: &Path, variables: &[(String, String)], home: &Home) -> anyhow::Result<Child> {
+fn spawn(said: &Path, variables: &[(String, String)], host: &Host) -> anyhow::Result<Child> {
     let said = File::options().create(true).append(true).open(said)?;
-    let mut command = home.command(&binary()?);
+    let mut command = host.command(&binary()?);
     command.arg("serve").envs(variables.iter().map(|(key, value)| (key, value)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     command.spawn().context("a node cannot be started")

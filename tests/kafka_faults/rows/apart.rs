@@ -27,10 +27,10 @@ const REACHES: &str = "all nodes reachable";
 /// from each other.
 pub async fn cut<const NODES: usize>(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let mut net = Net::lay(BROKERS + NODES)?;
-    let brokers = (0..BROKERS).map(|number| net.home(number)).collect();
+    let brokers = (0..BROKERS).map(|number| net.host(number)).collect();
     let cluster = FaultCluster::apart(brokers).await?;
-    let homes: Vec<_> = (0..NODES).map(|number| net.home(BROKERS + number)).collect();
-    let mut environment = Environment::of_quorum(&cluster, &format!("f9x{NODES}"), size, &homes).await?;
+    let hosts: Vec<_> = (0..NODES).map(|number| net.host(BROKERS + number)).collect();
+    let mut environment = Environment::of_quorum(&cluster, &format!("f9x{NODES}"), size, &hosts).await?;
     let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut seen = [0; 3];

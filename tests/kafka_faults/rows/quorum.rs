@@ -2,7 +2,7 @@
 
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
-use crate::net::Home;
+use crate::net::Host;
 use crate::rows::brokers::{GROUPS, TRANSACTIONS, coordinator_of, until_moved};
 use crate::rows::several::{rejoin, rounds, until_taken};
 
@@ -12,7 +12,7 @@ const BROKERS: u32 = 3;
 pub async fn each_of_three<const NODES: usize>(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let cluster = FaultCluster::of_three().await?;
     let environment =
-        Environment::of_quorum(&cluster, &format!("f8x{NODES}"), size, &vec![Home::here(); NODES]).await?;
+        Environment::of_quorum(&cluster, &format!("f8x{NODES}"), size, &vec![Host::here(); NODES]).await?;
     let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..rounds(size).max(u64::from(BROKERS)) as u32 {
@@ -39,7 +39,7 @@ pub async fn each_of_three<const NODES: usize>(_site: FaultCluster, size: Size) 
 pub async fn transactions<const NODES: usize>(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let cluster = FaultCluster::of_three().await?;
     let environment =
-        Environment::of_quorum(&cluster, &format!("f10x{NODES}"), size, &vec![Home::here(); NODES]).await?;
+        Environment::of_quorum(&cluster, &format!("f10x{NODES}"), size, &vec![Host::here(); NODES]).await?;
     let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..rounds(size) {
@@ -64,7 +64,7 @@ pub async fn transactions<const NODES: usize>(_site: FaultCluster, size: Size) -
 pub async fn members<const NODES: usize>(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let cluster = FaultCluster::of_three().await?;
     let mut environment =
-        Environment::of_quorum(&cluster, &format!("f16x{NODES}"), size, &vec![Home::here(); NODES]).await?;
+        Environment::of_quorum(&cluster, &format!("f16x{NODES}"), size, &vec![Host::here(); NODES]).await?;
     let (mut load, _) = environment.load_with_records()?;
     let mut outcome = Outcome::default();
     let group = format!("{}nodes", environment.prefix);

@@ -8,7 +8,7 @@ use tokio::time::MissedTickBehavior;
 use crate::cluster::FaultCluster;
 use crate::deliveries::Troubles;
 use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
-use crate::net::Home;
+use crate::net::Host;
 use crate::program::Errands;
 use crate::rows::several::{rejoin, until_taken};
 
@@ -26,7 +26,7 @@ const ERRANDS_HIGH: usize = 16;
 pub async fn three(_site: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let cluster = FaultCluster::of_three().await?;
     let own = Size { errands: Errands { open: ERRANDS_LOW, ..size.errands }, ..size };
-    let environment = Environment::of_quorum(&cluster, "soak3", own, &vec![Home::here(); NODES]).await?;
+    let environment = Environment::of_quorum(&cluster, "soak3", own, &vec![Host::here(); NODES]).await?;
     let outcome = soak(environment, &cluster, 3).await;
     // Brokers end with the last who knows of them.
     drop(cluster);
