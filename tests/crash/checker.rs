@@ -1,4 +1,4 @@
-//! The independent checker: what a client was told and what the histories say must be one story.
+//! The independent checker: it compares the client's log with the histories.
 
 use std::collections::{BTreeMap, BTreeSet};
 

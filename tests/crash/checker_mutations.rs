@@ -1,4 +1,4 @@
-//! The checker sees what it must see: each kind of damage, planted into a story that is right.
+//! Mutations of a correct client log and of correct histories. The checker must find each.
 
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;

@@ -1,4 +1,4 @@
-//! A client and worker that writes down what it sends and what it is told.
+//! A client and worker that logs each request and each reply.
 
 use bytes::Bytes;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};

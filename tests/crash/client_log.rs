@@ -1,4 +1,4 @@
-//! What a client sent and what it was told: every call, every task that was handed to it, everything it read.
+//! The client's log: every call with its reply, every task that the client got, and every history that it read.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -79,7 +79,7 @@ pub struct ClientLog {
     pub reads: Vec<(String, Vec<HistoryEvent>)>,
 }
 
-/// A ledger that several workers write into.
+/// A log that several workers write into.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<ClientLog>>);
 

@@ -3,7 +3,7 @@
 //! A step is a write, a sync, a rename or such of a file in the data directory, or a reply to a client; with
 //! `EVERLOG_TEST_HOME=kafka` also a request that changes something on a broker, and its answer. A few of them are walked
 //! each time, from a start that the commit chooses. `EVERLOG_CRASH_EVERY=1` walks all, with a loss of power at every
-//! other one; which ones is turned around by `EVERLOG_CRASH_FIRST=2`. `EVERLOG_CRASH_TALK=1` tells of each life.
+//! other one; which ones is turned around by `EVERLOG_CRASH_FIRST=2`. `EVERLOG_CRASH_TALK=1` prints the outcome of each.
 
 mod checker;
 mod checker_mutations;
@@ -72,7 +72,7 @@ async fn walk(name: &str, blow: Blow, every: u64) -> anyhow::Result<()> {
         lost_bytes: Cell::default(),
         found: RefCell::default(),
     };
-    // Two lives at a time: most of one is waiting.
+    // Two scenarios at a time, because one mostly waits.
     tokio::try_join!(walk.take_steps(), walk.take_steps())?;
     let Walk { stride, points, interrupted, went_on, lost_bytes, found, .. } = walk;
     println!(
@@ -84,7 +84,7 @@ async fn walk(name: &str, blow: Blow, every: u64) -> anyhow::Result<()> {
         begun.elapsed()
     );
     let found = found.into_inner();
-    anyhow::ensure!(found.is_empty(), "{name}: {} lives went wrong:\n{}", found.len(), found.join("\n"));
+    anyhow::ensure!(found.is_empty(), "{name}: {} scenarios went wrong:\n{}", found.len(), found.join("\n"));
     let points_min = steps_min().saturating_sub(stride.first) / stride.every;
     anyhow::ensure!(points.get() >= points_min, "fewer than {points_min} points");
     Ok(())
@@ -95,7 +95,7 @@ fn steps_min() -> u64 {
 }
 
 impl Walk {
-    /// Lives, each with the next blow, until the script has no such step any more.
+    /// Runs scenarios, each with a fault at the next step, until the script has no such step any more.
     async fn take_steps(&self) -> anyhow::Result<()> {
         loop {
             let number = self.next.replace(self.next.get() + 1);

@@ -1,4 +1,4 @@
-//! The notes of the shim: how many steps there were, and what a disk would still have after a loss of power.
+//! The notes of the shim: how many steps there were, and what a disk would still hold after a loss of power.
 
 use std::collections::BTreeMap;
 use std::fs::File;

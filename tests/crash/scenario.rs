@@ -1,4 +1,4 @@
-//! The life of a node's clients: a script that a blow may end anywhere, and the way from there to the end of all runs.
+//! The scenario: a script of calls that a fault may interrupt anywhere, then recovery until all runs have ended.
 
 use anyhow::{Context, bail};
 use everlog_tests::fate::{Fate, is_definite, is_passing};
@@ -55,12 +55,12 @@ pub const SCRIPT: [Act; 35] = {
     ]
 };
 
-/// What came of a life.
+/// The outcome of a scenario.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The blow hit: the node did not go through the script without it.
+    /// The fault happened before the script was over.
     pub hit: bool,
-    /// The node went on after the blow.
+    /// The node continued after the fault.
     pub went_on: bool,
     /// The script was interrupted.
     pub interrupted: bool,
@@ -70,13 +70,13 @@ pub struct Outcome {
     pub violations: Vec<String>,
 }
 
-/// Clients that remember, and how far in the script they are.
+/// The clients' log, and the next step of the script.
 pub struct Scenario {
     pub client_log: Shared,
     next: usize,
 }
 
-/// Lives through a blow at a step, by a loss of power if wished, and to the end of everything.
+/// Runs the script with a fault at a step, with a loss of power if wished, and then all workflows to their ends.
 ///
 /// # Errors
 /// A node cannot be started; anything else is a violation.
@@ -143,7 +143,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Goes on with a node that took a blow; false if it ended. Which of the two it does is seen when it has done it.
+    /// Continues with a node after its fault; false if the node ended. Only its end shows which.
     async fn go_on(&mut self, node: &mut Node, outcome: &mut Outcome) -> anyhow::Result<bool> {
         match self.finish(node).await {
             Ok(_runs) => Ok(true),

@@ -1,4 +1,4 @@
-//! The workflows: what each does next, from its history alone, and how each must end.
+//! The workflows: the commands of each, from its history alone, and how each must end.
 
 use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_engine::command::{Command, CommandAttributes};

@@ -1,4 +1,4 @@
-//! Two answers side by side: every field of either, and what may differ.
+//! Compares two replies field by field, apart from the differences that are allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;

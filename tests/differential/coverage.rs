@@ -1,4 +1,4 @@
-//! What programs have met: commands, event types, policies, codes of errors.
+//! What the programs have met: commands, event types, policies, error codes.
 
 use std::collections::BTreeMap;
 use std::fmt;

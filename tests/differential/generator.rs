@@ -1,6 +1,6 @@
-//! Writes a program from a seed: moves, one after the other, with a rough idea of the state they lead to.
+//! Generates a program from a seed: one move after the other, with a rough model of the state they lead to.
 //!
-//! The idea only has to make programs that go somewhere. Where it is wrong a poll ends empty, on both servers.
+//! The model only has to yield programs that get somewhere. Where it is wrong, a poll ends empty on both servers.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub enum End {
     TimedOut,
 }
 
-/// Who writes.
+/// The state of a generator: the program so far, and the rough model.
 #[derive(Debug)]
 pub struct Generator {
     pub dice: Dice,

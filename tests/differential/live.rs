@@ -1,4 +1,4 @@
-//! Programs on both servers at once, and what came of it.
+//! Runs programs on both servers at once and reports the differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

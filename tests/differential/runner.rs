@@ -1,4 +1,4 @@
-//! Plays a program against one server and notes what the server says to each step.
+//! Runs a program on one server and records the reply to each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Runner {
         }
     }
 
-    /// Plays all steps, then reads whatever can be read of every run. The answers are plain: names instead of ids.
+    /// Runs all steps, then reads whatever can be read of every run. The answers are plain: names instead of ids.
     pub async fn play(mut self, program: &Program) -> Result<Vec<Noted>> {
         for (number, step) in program.steps.iter().enumerate() {
             let answer = self.step(step).await?;

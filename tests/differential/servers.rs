@@ -1,4 +1,4 @@
-//! Where programs run: a server of ours, and a Temporal server beside it where there is one.
+//! The servers that programs run on: Everlog, and a Temporal server beside it if there is one.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

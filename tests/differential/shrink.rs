@@ -1,4 +1,4 @@
-//! A program that differs, made shorter for as long as it differs.
+//! Shortens a program that differs for as long as it still differs.
 
 use anyhow::Result;
 

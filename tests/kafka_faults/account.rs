@@ -1,4 +1,5 @@
-//! The accounts: workflows that are updated and sent back while they are, by a client that asks until it knows.
+//! The accounts: workflows that are updated and reset meanwhile, by a client that retries until it has a definite
+//! reply.
 //!
 //! A worker takes a payment and answers it at once, or when a timer has fired; it refuses a debt.
 

@@ -1,4 +1,4 @@
-//! The independent checker: of the engine it knows the public schemas and the form of two rows, and no code.
+//! The independent checker. It knows the public schemas and the form of two rows, and none of the engine's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,7 +153,7 @@ fn check_state(observations: &Observations, run_id: &str, events: &[&Event], fou
 
 /// Of which order an event comes: its identity and the kind of event that it must be.
 fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
-    // A program that judges for itself has no part in the ledger.
+    // A program that judges for itself is not in the client log.
     if event.workflow_id.starts_with(program::PREFIX) || !kin.is_new(event) {
         return None;
     }

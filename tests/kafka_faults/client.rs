@@ -1,4 +1,4 @@
-//! A caller over bare gRPC that notes what it sends and what it is told.
+//! A client over bare gRPC that logs each request and each reply.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};

@@ -1,4 +1,5 @@
-//! What clients and workers sent and what they were told: every order, by gRPC or by a record, with an identity of its own.
+//! The requests of clients and workers and their replies. Each request, by gRPC or by a record, has an identity of its
+//! own.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -1,4 +1,4 @@
-//! Where rows take place: a broker with the proxy in front of it, and what is done to the broker.
+//! The brokers of a row, with a proxy in front of a single one, and the faults of brokers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,11 +47,11 @@ impl FaultCluster {
         Ok(Self { cluster, proxy: None })
     }
 
-    /// The same with each broker at a place of its own.
+    /// The same with each broker at a host of its own.
     pub async fn apart(hosts: Vec<Host>) -> anyhow::Result<Self> {
         let start = move || {
             let places = hosts.iter().map(|host| {
-                let space = host.space.clone().context("a place of its own")?;
+                let space = host.space.clone().context("a host of its own")?;
                 Ok((host.address.to_string(), space))
             });
             Cluster::start_apart(Version::V4_4_0, &places.collect::<anyhow::Result<Vec<_>>>()?)

@@ -1,4 +1,4 @@
-//! Orders as records of `commands`: plain, in transactions, and in transactions that are aborted.
+//! Requests as records of `commands`: without a transaction, in committed ones, and in aborted ones.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! How workflows had to end that have kin: by their Workflow Ids alone.
+//! How workflows must end that have children, retries or schedules. The Workflow Id alone decides it.
 
 use crate::event::Event;
 use crate::lineage::Lineage;

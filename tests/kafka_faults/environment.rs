@@ -1,4 +1,5 @@
-//! A row's own log on a broker: topics, a node or two, clients, workers, a consumer that reads along; and its end.
+//! The environment of a row: its own log on a broker, nodes, clients, workers and a consumer. It ends with the
+//! checker.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,9 +29,9 @@ use crate::program::{Errands, Program};
 use crate::reader::Along;
 use crate::worker::employ;
 
-/// What a node says when it has a group of partitions.
+/// What a node logs when it has taken over a group of partitions.
 pub const TOOK_A_GROUP: &str = "partition group taken over";
-/// What it says when it takes calls, and has told the others of itself.
+/// What it logs when it takes calls and has announced itself to the others.
 pub const SERVES: &str = "\"message\":\"serving\"";
 /// Between two readings of everything.
 const READ_EVERY: Duration = Duration::from_millis(200);
@@ -53,7 +54,7 @@ pub const REPLICATED: &[(&str, &str)] = &[("EVERLOG_KAFKA__REPLICATION", "3")];
 const SEVERAL: &[(&str, &str)] =
     &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "2"), ("EVERLOG_PARTITION__JOURNAL_KEEP_RECORDS", "100000")];
 
-/// How much of everything.
+/// The size of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Workflows at a time.
@@ -68,7 +69,7 @@ pub struct Size {
     pub is_full: bool,
 }
 
-/// What a row needs of the world.
+/// What a row works with.
 pub struct Environment {
     pub bootstrap: String,
     pub prefix: String,
@@ -90,7 +91,7 @@ pub struct Environment {
     program: Option<Program>,
 }
 
-/// What came of a row.
+/// The outcome of a row.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// How often the fault was injected, and how often it was seen to be there.
@@ -326,7 +327,7 @@ impl Environment {
         format!("{}{name}", self.prefix)
     }
 
-    /// Ends the load, the program and the nodes, reads everything, and looks whether it is one story.
+    /// Ends the load, the program and the nodes, reads everything, and runs the checker.
     pub async fn finish(mut self, load: Load, outcome: Outcome) -> anyhow::Result<(Outcome, Observations)> {
         let mut outcome = outcome;
         let program = self.program.take();

@@ -1,4 +1,4 @@
-//! Houses, repairs and rounds: workflows that have children, are tried again or come by a schedule, from start to end.
+//! Houses, repairs and rounds: workflows with children, with retries and with schedules, from start to end.
 
 use anyhow::ensure;
 use everlog_temporal_api::common::RetryPolicy;

@@ -1,4 +1,4 @@
-//! Parents and children, and what runs tell each other by signals: each asked for once, begun once, heard of once.
+//! Parents, children, and signals between runs: each is requested once, happens once, and is reported once.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where runs come from: a start, a parent, the run before, a reset; and what a reset has taken over.
+//! The origin of each run: a start, a parent, the run before, or a reset; and which events a reset has copied.
 //!
 //! A run that a reset has made has the beginning of its base, and what came later once more: nobody did that a second time.
 
@@ -226,7 +226,7 @@ fn check_reset(
     let (events, base) = (lineage.events(run_id), lineage.events(reset.base_run_id));
     let reason = reset.failed.text("failure");
     let mut shared = reset.failed.event_id - 2;
-    // A program that judges for itself has no part in the ledger.
+    // A program that judges for itself is not in the client log.
     if !reset.failed.workflow_id.starts_with(program::PREFIX) {
         let order = calls.iter().find_map(|call| match &call.deed {
             Deed::Reset { base_run_id, finish_event_id } if call.identity == reason => {

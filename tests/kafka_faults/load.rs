@@ -1,4 +1,4 @@
-//! The load: so many workflows at a time, each started, signalled and seen to its end, then the next.
+//! The load: a fixed number of workflows at a time. Each is started, signalled and awaited, then the next one begins.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -191,7 +191,7 @@ impl Slot {
         for signal in 0..SIGNALS {
             let name = format!("go-{signal}");
             if dice.permille(HINTS_PERMILLE) {
-                // Whatever comes of it is in the ledger.
+                // Its outcome is in the client log.
                 self.client.hint(id, "hint").await.ok();
             }
             match by_records {

@@ -1,4 +1,5 @@
-//! Faults of a node on Kafka: each is injected, seen to be injected, and followed by the independent checker.
+//! Faults of a node on Kafka. Each row injects a fault, verifies that it took effect, and runs the independent
+//! checker.
 //!
 //! `cargo test --workspace --test kafka_faults` runs the short form; names of rows behind `--` run those alone
 //! (`-- F11 F17`). `EVERLOG_FULL=1` runs all rows with a larger load, `EVERLOG_FAULTS_SEED=N` with other dice than those of the

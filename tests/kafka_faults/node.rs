@@ -1,4 +1,4 @@
-//! A node as a process: it is killed, stopped, let go on and started again, on the same addresses.
+//! A node as a process. It is killed, paused, resumed and restarted on the same addresses.
 
 use std::fs::File;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Everything that is to be one story: what was sent, what the topics hold, what was answered, what was seen meanwhile.
+//! Everything that the checker compares: requests, replies, the contents of topics, and what consumers and workers
+//! saw.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! How tasks go past each other in their queues: by that who is forgotten is told from who waits as all others do, on a machine
-//! however slow.
+//! The order in which tasks leave their queues. It tells a forgotten task from one that waits as all others do on a
+//! slow machine.
 //!
 //! A queue hands out what it has in turn, and by partition as it came. In a *round* somebody gets a task that could be had only
 //! since the one of the round before was got.

@@ -1,4 +1,4 @@
-//! Transactions are whole or absent: what the headers of outputs say of the commits that they came with.
+//! Transactions are whole or absent: the checker compares the headers of outputs with their commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 

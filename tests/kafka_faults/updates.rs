@@ -1,4 +1,4 @@
-//! Updates: accepted once, answered once, told as they stand, never lost once they are acknowledged.
+//! Updates: accepted once, answered once, reported in their true stage, and never lost once acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub fn check(lineage: &Lineage<'_>, observations: &Observations, found: &mut Vec
         check_call(lineage, call, &accepted, &answered, found);
     }
     for (update_id, events) in accepted.into_iter().chain(answered) {
-        // A program that judges for itself has no part in the ledger.
+        // A program that judges for itself is not in the client log.
         if let Some(event) = events.iter().find(|event| !event.workflow_id.starts_with(program::PREFIX)) {
             found.push(format!("run {}: an update {update_id:?} that nobody sent", event.run_id));
         }

@@ -1,4 +1,4 @@
-//! How long calls wait: none hangs while the node that was asked is awake, whatever is harmed meanwhile.
+//! How long calls wait: none hangs while its node runs, whatever the fault.
 //!
 //! A slow machine answers late, and a call that nobody answers is never answered: it has no deadline before our patience ends.
 

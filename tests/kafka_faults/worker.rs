@@ -1,4 +1,4 @@
-//! The workers: they bring each workflow on, as its program says, and their activities return.
+//! The workers: they complete workflow tasks as the program of each workflow says, and complete activities.
 //!
 //! Half of them take whole histories; the others keep what they saw and ask at a sticky queue of their own for what is new.
 

@@ -1,4 +1,4 @@
-//! The workflows: what each does next, from its history alone and the updates that came with its task.
+//! The workflows: the commands of each, from its history alone and the updates that came with its task.
 //!
 //! A Workflow Id says which program it has, and its number what differs from one to the other.
 

@@ -1,4 +1,4 @@
-//! A log of a test's own, and the processes of nodes on it.
+//! A test's own log, and the node processes on it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

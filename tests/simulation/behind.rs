@@ -1,4 +1,5 @@
-//! Histories that come behind ownership: nobody is shown one with a hole, and no task is given without its own.
+//! Histories that are restored after ownership. No reader gets a history with a gap, and no task goes out before its
+//! history is there.
 
 use bytes::Bytes;
 use everlog_engine::Reply;

@@ -1,4 +1,5 @@
-//! What must hold at the end, from what was committed and what was seen; nothing of the engine but its types.
+//! The checker of the simulation. It compares what was committed with what clients and workers saw, and uses only the
+//! engine's types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

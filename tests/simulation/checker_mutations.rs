@@ -1,14 +1,14 @@
-//! Teeth: where the log breaks a rule, some seed fails; where it keeps it, the same seed passes.
+//! Mutations of the log: where the log breaks a rule, some seed fails; where it keeps the rule, the same seed passes.
 
 use crate::log::{Nasty, Removed};
 use crate::plan::Plan;
 use crate::rule_mutations::{brought_again, crashes, late_appends, old_rows, take_overs};
 use crate::seeds::{run, run_plan};
 
-/// Seeds that are looked at until one fails.
+/// How many seeds run before one must have failed.
 const SEEDS: u64 = 400;
 
-/// Finds a seed that fails only because a rule is taken out.
+/// Finds a seed that fails only because a rule is removed.
 fn some_seed_fails_without(removed: Removed, stir: impl Fn(&mut Plan)) {
     for seed in 1..SEEDS {
         let mut plan = Plan::of(seed);

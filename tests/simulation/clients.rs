@@ -1,4 +1,4 @@
-//! Those who use the nodes: they start, signal, read, ask and wait, and try again when they are told to.
+//! The clients: they start, signal, read, query and wait, and retry what is refused for now.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -25,9 +25,9 @@ use crate::rules::POISON;
 use crate::workflow::{Program, QUEUE};
 
 pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
-/// How long a call may take once nothing is broken any more, in ms.
-/// The type of the workflows that they start.
+/// The type of the workflows that clients start.
 pub const TYPE: &str = "Program";
+/// How long a call may take once there are no more faults, in ms.
 const ANSWERED_WITHIN_MS: i64 = 40_000;
 const POISONED: &str = "a poisoned signal";
 
@@ -44,7 +44,7 @@ pub fn beginning(kind: &str, workflow_id: &str, program: &Program, dice: &mut Di
     }
 }
 
-/// A way into a node.
+/// How clients reach a node.
 #[derive(Clone)]
 pub struct Endpoint {
     pub router: Router,
@@ -52,14 +52,14 @@ pub struct Endpoint {
     pub desk: Option<Arc<Desk>>,
 }
 
-/// What all of them share.
+/// What all clients share.
 #[derive(Clone)]
 pub struct ClientContext {
     pub clock: Clock,
     pub observations: Rc<RefCell<Observations>>,
     /// The nodes that can be reached, the likely owner first.
     pub endpoints: Rc<RefCell<Vec<Endpoint>>>,
-    /// When nothing is broken any more.
+    /// When the last fault is over.
     pub peace_ms: i64,
 }
 
@@ -78,7 +78,7 @@ pub fn input(workflow_id: &str, run_id: &str, order: Request) -> RequestRecord {
 }
 
 impl Endpoint {
-    /// By Temporal's API where there is one, else by the partition's own.
+    /// By Temporal's API where the node has a gateway, else by the partition's own.
     async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<CommandReply> {
         if let Some(gateway) = &self.gateway {
             return gateway.start(workflow_id, begin).await;
@@ -231,7 +231,7 @@ impl ClientContext {
         self.observations.borrow_mut().people_left -= 1;
     }
 
-    /// Sends what makes the engine panic, until that is known to be of no use.
+    /// Sends a signal that makes the engine panic, until it has a definite reply.
     pub async fn poison(self, workflow_id: String, mut dice: Dice) {
         let run_id = self.first_run(&workflow_id, &mut dice).await;
         let name = format!("{POISON}/{workflow_id}");
@@ -263,7 +263,7 @@ impl ClientContext {
         }
     }
 
-    /// Without a request id a signal is sent once, whatever is heard of it.
+    /// Without a request id a signal is sent once, whatever the reply.
     async fn send(&self, workflow_id: &str, run_id: &str, name: String, again: bool, dice: &mut Dice) {
         let request_id = if again { name.clone() } else { String::new() };
         let order = signal::Signal { name: name.clone(), request_id, ..signal::Signal::default() };
@@ -334,7 +334,7 @@ impl ClientContext {
         observations.people_left -= 1;
     }
 
-    /// Waits for news; returns what was known before.
+    /// Waits for new events; returns the length that was known before.
     async fn watch(&self, workflow_id: &str, run_id: &str, dice: &mut Dice) -> Option<i64> {
         let router = self.router(dice)?;
         let known = self.observations.borrow().known(run_id).0;

@@ -1,4 +1,4 @@
-//! The rows that a node keeps beside the log, with every earlier state that they were in.
+//! The rows that a node keeps beside the log, with every earlier state of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

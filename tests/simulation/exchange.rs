@@ -1,5 +1,4 @@
-//! Nodes that share a queue: which of them is its home, what they tell each other on a net that loses and delays it, and the law that no ready
-//! task is forgotten by any of them.
+//! Nodes that share task queues over a network that loses and delays messages. No ready task may be forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;

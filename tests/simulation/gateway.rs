@@ -1,4 +1,4 @@
-//! The gateway's command side: Temporal's calls as clients make them, without a connection in between.
+//! The gateway without a connection: clients call the methods of Temporal's API directly.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One node and its broker, each with a clock of its own, and a test that asks the node.
+//! One node and its broker, each with a clock of its own.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -87,7 +87,7 @@ impl Harness {
         answer.unwrap()
     }
 
-    /// A run that ends by itself after a while; nobody works for it.
+    /// A run that times out, since no worker polls for it.
     pub fn start(&mut self, id: &str, run_timeout_ms: i64) {
         self.start_with(id, run_timeout_ms, YEAR_MS);
     }
@@ -112,7 +112,7 @@ impl Harness {
         reading.unwrap().unwrap().run.is_open()
     }
 
-    /// Stamps of the alarms' records, and how many records there are.
+    /// Timestamps of the timers' records, and how many records the journal has.
     pub fn wakes(&self) -> (Vec<i64>, usize) {
         let mut broker = self.broker.lock();
         let journal = &broker.stored(PARTITION).journal;
@@ -123,12 +123,12 @@ impl Harness {
         (wakes.map(|record| record.stamp_ms).collect(), journal.len())
     }
 
-    /// So much time has passed since the beginning.
+    /// Advances until so much time has passed since the beginning.
     pub fn clock_has_passed(&self, ms: i64) -> bool {
         self.clock.now_ms() >= self.begin_ms + ms
     }
 
-    /// Time passes, and nothing is asked of the house.
+    /// Time passes without calls.
     pub fn pass(&mut self, ms: i64) {
         let until_ms = self.clock.now_ms() + ms;
         self.until(|harness| harness.clock.now_ms() >= until_ms);

@@ -1,4 +1,4 @@
-//! The ingress of a node: the real one, between a topic and a journal that are none.
+//! The product's ingress of a node, between a simulated topic and a simulated journal.
 
 use std::future::poll_fn;
 use std::pin::pin;

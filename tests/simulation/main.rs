@@ -1,4 +1,4 @@
-//! The whole of a partition, under a log nastier than Kafka allows, in one thread and in virtual time.
+//! The simulation: a whole partition over a log that is worse than Kafka allows, in one thread and in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 #![allow(missing_docs, reason = "nobody but this test sees it")]

@@ -1,4 +1,4 @@
-//! A node: its gateway's side, its dispatcher, its rows, and the partition while it owns it.
+//! A node: its router, its dispatcher, its rows, and the partition while the node owns it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What clients and workers saw, and what of it cannot be.
+//! What clients and workers observed. An observation that contradicts an earlier one is a violation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,7 +28,7 @@ pub struct Seen {
     pub closed: bool,
 }
 
-/// Everything that was seen.
+/// Everything that was observed.
 #[derive(Default)]
 pub struct Observations {
     pub signals: BTreeMap<String, Sent>,
@@ -42,7 +42,7 @@ pub struct Observations {
     pub refusals: u64,
     pub queries: u64,
     pub tasks: u64,
-    /// Calls that nobody has answered yet.
+    /// Calls without a reply so far.
     pub waiting: BTreeSet<(u64, String)>,
     pub finished: BTreeSet<String>,
     pub people_left: u64,
@@ -50,9 +50,9 @@ pub struct Observations {
     pub log_was_set_ms: i64,
     /// Public commands, in the order in which they were produced.
     pub commands: Vec<Command>,
-    /// What callers were told of their updates.
+    /// How updates ended, by the replies to their callers.
     pub updates: BTreeMap<String, UpdateEnd>,
-    /// Workflows that are taken back.
+    /// Workflows that are reset.
     pub taken_back: BTreeMap<String, TakenBack>,
 }
 
@@ -67,7 +67,7 @@ impl Observations {
         self.violations.push(what);
     }
 
-    /// Somebody was shown a piece of a history.
+    /// A client or worker got a part of a history.
     pub fn saw(&mut self, workflow_id: &str, run_id: &str, events: &[HistoryEvent]) {
         let seen = self.runs.entry(run_id.to_owned()).or_default();
         seen.workflow_id = workflow_id.to_owned();

@@ -1,4 +1,4 @@
-//! Letters of a partition to itself of which one has got lost on the way to the journal, and those behind it have not.
+//! Outbox messages of a partition to itself. One is lost on its way to the journal, and later ones are not.
 
 use everlog_engine::api_types::Execution;
 use everlog_engine::command;

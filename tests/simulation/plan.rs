@@ -1,4 +1,4 @@
-//! What a seed means: who is there, what the log does to them, and what befalls them when.
+//! The plan of a seed: nodes, clients and workers, the faults of the log, and the faults of nodes with their times.
 
 use everlog_partition::Rule;
 

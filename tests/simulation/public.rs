@@ -1,4 +1,4 @@
-//! Those who produce public commands, and what they know of them.
+//! Producers of public commands, and what each expects of its commands.
 
 use bytes::Bytes;
 use everlog_log::consumer::Fetched;

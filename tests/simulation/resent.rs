@@ -1,4 +1,4 @@
-//! A signal that is sent again under its request id, to a run of a reset that has gone on as another one meanwhile.
+//! A signal is sent again under its request id, after the run that a reset made has continued as another run.
 
 use everlog_engine::Reply;
 use everlog_engine::command;

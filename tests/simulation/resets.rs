@@ -1,4 +1,4 @@
-//! Resets: somebody takes a workflow back again and again, others signal it meanwhile, and what must hold of that at the end.
+//! Resets: one client resets a workflow again and again while others signal it, and what must hold at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

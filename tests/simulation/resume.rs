@@ -1,4 +1,4 @@
-//! After an outcome that nobody knows: the partition is taken over again only by who still has it.
+//! A commit with an unknown outcome: the partition recovers in the same process only if its node still owns it.
 
 use bytes::Bytes;
 use everlog_partition::Error;

@@ -1,4 +1,4 @@
-//! The product without one of its rules: for each of them, a scenario that goes wrong then, and only then.
+//! The product without one of its rules. For each rule, a scenario fails without it and passes with it.
 
 use everlog_partition::Rule;
 
@@ -8,10 +8,10 @@ use crate::seeds::run_plan;
 use crate::stories;
 use crate::workflow::{Program, Step};
 
-/// Seeds that are looked at until one fails.
+/// How many seeds run before one must have failed.
 const SEEDS: u64 = 400;
 
-/// Finds a seed that fails only because a rule is taken out.
+/// Finds a seed that fails only because a rule is removed.
 fn some_seed_fails(rule: Rule, stir: impl Fn(&mut Plan)) {
     for seed in 1..SEEDS {
         // The rules are of the partition: what several nodes do for each other would only come in between.
@@ -29,7 +29,7 @@ fn some_seed_fails(rule: Rule, stir: impl Fn(&mut Plan)) {
     panic!("nobody misses {rule:?}");
 }
 
-/// A story ends well, and not without the rule.
+/// A scenario passes with the rule and fails without it.
 fn ends_otherwise(rule: Rule, story: impl Fn() -> Result<(), String>) {
     assert_eq!(story(), Ok(()));
     let _taken_out = crate::rules::Without::rule(rule);
@@ -151,7 +151,7 @@ fn children(plan: &mut Plan) {
     plan.programs = vec![Program { generations: 0, steps: vec![Step::Child; 6] }; 3];
 }
 
-/// Somebody takes the partition at a time, whoever has it.
+/// Nodes take the partition from its owner again and again.
 pub fn take_overs(plan: &mut Plan) {
     plan.nodes = 2;
     plan.shocks = (1..8).map(|n| (n * plan.chaos_ms / 8, Shock::TakeOver { node: n as usize % 2 })).collect();
@@ -162,7 +162,7 @@ pub fn crashes(plan: &mut Plan) {
     plan.shocks = (1..8).map(|n| (n * plan.chaos_ms / 8, Shock::Crash { node: n as usize % 2 })).collect();
 }
 
-/// The owner stands still while another one takes over.
+/// The owner is paused while another node takes over.
 fn pauses(plan: &mut Plan) {
     plan.nodes = 2;
     plan.shocks.clear();
@@ -178,13 +178,13 @@ pub fn old_rows(plan: &mut Plan) {
     plan.shocks = (1..6).map(|n| (n * plan.chaos_ms / 6, Shock::OldRows { node: 0 })).collect();
 }
 
-/// Appends that nobody hears of, and that arrive all the same.
+/// Appends that arrive although their senders get no reply.
 pub fn late_appends(plan: &mut Plan) {
     plan.nasty =
         Nasty { append_unknown: 100, append_lost: 0, append_late_ms: 1_000, delay_ms: 100, ..plan.nasty };
 }
 
-/// Public commands of which nobody knows whether they were taken.
+/// Public commands of which their producers do not know whether they arrived.
 pub fn brought_again(plan: &mut Plan) {
     plan.forwards = true;
     plan.nasty.append_unknown = 300;

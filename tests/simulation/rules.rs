@@ -1,4 +1,4 @@
-//! The rules of the product as the simulation keeps them: all, or all but one that a plan has taken out.
+//! The rules of the product in the simulation: all of them, or all but the one that a plan removes.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Seed after seed: how many, how fast, and which one failed.
+//! Runs seed after seed, and prints how many there were, how fast, and which one failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

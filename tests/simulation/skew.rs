@@ -1,4 +1,4 @@
-//! Clocks that do not agree: a node hours off, or one that runs fast or slow, fires when the log says so.
+//! Clocks that disagree: the log's time decides when a node that is hours off, or runs fast or slow, fires a timer.
 
 use crate::harness::{Harness, ids};
 use crate::node::PARTITION;

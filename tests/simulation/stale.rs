@@ -1,4 +1,4 @@
-//! Rows that are kept beside the log and do not fit it: each is told by what is wrong with it, before it is used.
+//! Rows beside the log that do not fit it. Recovery recognises each kind before it uses the rows.
 
 use everlog_engine::machine::signal;
 use everlog_engine::request::Request;

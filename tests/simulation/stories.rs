@@ -1,4 +1,4 @@
-//! Stories of one node over a calm log: what no chance brings about soon enough.
+//! Scenarios of one node over a calm log, which random plans would reach too seldom.
 
 use std::pin::pin;
 use std::task::{Context, Poll as Turn, Waker};

@@ -1,4 +1,4 @@
-//! Updates: their callers, what workers say of them, and what must hold of them at the end.
+//! Updates: their callers, how workers answer them, and what must hold of them at the end.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Workers: they poll, work, answer late, twice or never, and are gone in between.
+//! Workers: they poll, work, disappear in between, and answer late, twice or never.
 
 use everlog_engine::event::{History, HistoryEvent};
 use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};

@@ -1,4 +1,4 @@
-//! The workflows: what their code asks for, given a history.
+//! The workflows: the commands that a workflow's code issues for a given history.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The world of one seed: nodes over one broker, people and workers, and one thing after the other.
+//! The world of one seed: nodes over one broker, clients and workers. One event happens after the other.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -283,7 +283,7 @@ impl World {
         let places: Vec<_> = self.nodes.iter().flatten().map(Node::places).collect();
         let waiting = &observations.waiting;
         format!(
-            "it does not end: workflows {left:?}, {clients} people, owners {owners:?}, places {places:?}, waiting {waiting:?}, ends {:?}",
+            "it does not end: workflows {left:?}, {clients} clients, owners {owners:?}, places {places:?}, waiting {waiting:?}, ends {:?}",
             self.verdict.ends
         )
     }

@@ -25,7 +25,7 @@ const CAUSES: &[&str] = &[
     "WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED",
 ];
 
-/// How far an update is, as far as its author knows.
+/// How far an update is, as far as the generator knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum At {
     /// No worker has it.

@@ -1,4 +1,4 @@
-//! Brokers and nodes that are cut from each other: each has a network namespace of its own, and nobody is told.
+//! Network partitions: brokers and nodes have network namespaces of their own, and are cut from each other.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a node that wakes behind its successor answers to those who asked it while it slept.
+//! Calls to a paused node: what it replies when it resumes after its successor took over.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What happens to brokers: they end, one of three or the only one, and their disk is full.
+//! Faults of brokers: one of three or the only one ends, or its disk is full.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The checker sees what it must see: each kind of damage, planted into a story that is right.
+//! Mutations of correct observations. The checker must find each.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const LONG_MS: i64 = 60_000;
 
 type Damage = (&'static str, fn(&mut Observations));
 
-/// The same with what is said of it, at least.
+/// The same with the least that the checker must report.
 pub type NamedDamage = (&'static str, &'static str, fn(&mut Observations));
 
 const DAMAGES: &[Damage] = &[
@@ -120,7 +120,7 @@ const DAMAGES: &[Damage] = &[
     }),
 ];
 
-/// Damages of which it matters what is said of them.
+/// Mutations of which the report matters.
 const NAMED: &[NamedDamage] = &[
     ("a stale answer", "a stale answer", |observations| {
         let read = observations.reads.last_mut().expect("registers were read");
@@ -212,7 +212,7 @@ const NAMED: &[NamedDamage] = &[
     }),
 ];
 
-/// What is no damage.
+/// Mutations that are correct observations too.
 const HARMLESS: &[Damage] = &[
     ("a call that is answered late", |observations| {
         delay(observations, patience::most() - Duration::from_millis(1))
@@ -230,7 +230,7 @@ const HARMLESS: &[Damage] = &[
 ];
 
 fn first<'a>(observations: &'a mut Observations, kind: &str) -> &'a mut Event {
-    observations.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
+    observations.events.iter_mut().find(|event| event.kind == kind).expect("observations have all kinds")
 }
 
 /// Polls by which workers got workflow tasks.
@@ -261,16 +261,16 @@ fn pair(observations: &Observations) -> usize {
     observations.events.windows(2).position(|pair| pair[0].run_id == pair[1].run_id).expect("a run has many")
 }
 
-/// A life without faults, which is right, and then each damage.
+/// A run without faults, which is correct, and then each mutation.
 pub async fn all(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome> {
     let environment = Environment::open(&cluster, "mutations", size, &[]).await?;
     let (mut load, _) = environment.load_with_records()?;
     load.further(size.open as u64).await?;
     let (mut outcome, mut observations) = environment.finish(load, Outcome::default()).await?;
-    ensure!(outcome.violations.is_empty(), "a life without faults: {:#?}", outcome.violations);
+    ensure!(outcome.violations.is_empty(), "a run without faults: {:#?}", outcome.violations);
     observations.troubles = Some(Vec::new());
     let found = check(&observations);
-    ensure!(found.is_empty(), "a life without trouble: {found:#?}");
+    ensure!(found.is_empty(), "a run without trouble: {found:#?}");
     for (name, harm) in HARMLESS {
         let mut observations = observations.clone();
         harm(&mut observations);

@@ -1,4 +1,4 @@
-//! What happens to clients of several nodes when the one dies that they are connected to.
+//! Clients of several nodes whose node dies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What is sent that is too large, or again.
+//! Bad inputs: records that are too large or are sent again.
 
 use std::collections::BTreeSet;
 

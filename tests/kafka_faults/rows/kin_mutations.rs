@@ -1,4 +1,4 @@
-//! Damages to what children, chains, updates and resets leave, each with what is said of it at least.
+//! Mutations of children, chains, updates and resets, each with the least that the checker must report.
 
 use crate::client_log::{Answer, Call, Deed};
 use crate::event::Event;
@@ -224,7 +224,7 @@ pub const KIN: &[NamedDamage] = &[
 ];
 
 fn kind<'a>(observations: &'a mut Observations, kind: &str) -> &'a mut Event {
-    observations.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
+    observations.events.iter_mut().find(|event| event.kind == kind).expect("observations have all kinds")
 }
 
 fn in_run<'a>(observations: &'a mut Observations, run_id: &str, kind: &str) -> &'a mut Event {
@@ -234,7 +234,7 @@ fn in_run<'a>(observations: &'a mut Observations, run_id: &str, kind: &str) -> &
 
 /// An event that says so.
 fn last<'a>(observations: &'a mut Observations, name: &str, text: &str) -> &'a mut Event {
-    observations.events.iter_mut().rfind(|event| event.text(name) == text).expect("a story has it")
+    observations.events.iter_mut().rfind(|event| event.text(name) == text).expect("observations have it")
 }
 
 /// The beginning of a child.

@@ -1,4 +1,4 @@
-//! Partitions change hands because somebody wants it so, or with a standby that has their rows already.
+//! Partitions are moved on request, or to a standby that has their rows already.
 
 use anyhow::{Context, ensure};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What happens to nodes: they are killed, stopped, overtaken.
+//! Faults of nodes: they are killed, paused, or fenced by a successor.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Several nodes on three brokers: brokers go one after the other, and so do those that coordinate.
+//! Several nodes on three brokers. The brokers end in turn, among them the coordinators.
 
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};

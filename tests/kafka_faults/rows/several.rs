@@ -1,4 +1,4 @@
-//! What happens to nodes that share the partitions: calls go to each of them in turn, whoever owns what they are for.
+//! Faults of nodes that share the partitions. Each call goes to the next node, whoever owns its partition.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ pub async fn killed<const NODES: usize>(cluster: FaultCluster, size: Size) -> an
     killed_in::<NODES>(environment, size).await
 }
 
-/// The same in a scene of so many nodes.
+/// The same with so many nodes.
 pub async fn killed_in<const NODES: usize>(environment: Environment, size: Size) -> anyhow::Result<Outcome> {
     let mut environment = environment;
     let (mut load, _) = environment.load_with_records()?;

@@ -1,4 +1,4 @@
-//! What happens to the rows beside the log: they are lost, damaged, of another log, old, or their disk is full.
+//! Faults of the rows beside the log: lost, damaged, foreign, old, or on a full disk.
 
 use std::collections::BTreeMap;
 use std::fs;

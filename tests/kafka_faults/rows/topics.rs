@@ -1,4 +1,4 @@
-//! What happens to topics: they are deleted, made again, made wider, compacted, trimmed by time.
+//! Faults of topics: deleted, created again, widened, compacted, or trimmed by time.
 
 use anyhow::{Context, ensure};
 use everlog_tests::{kafka, patience};

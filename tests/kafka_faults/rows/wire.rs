@@ -1,4 +1,4 @@
-//! What happens between a node and its broker: requests come late, answers are lost.
+//! Faults between a node and its broker: late requests and lost replies.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The broker: what is really there, what is on its way, and what happens next.
+//! The broker: what is stored, what is under way, and what happens next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

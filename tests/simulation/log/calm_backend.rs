@@ -1,4 +1,4 @@
-//! A place that the simulated log can be opened in again and again: what the contract asks for.
+//! A log without faults that can be opened again and again, as the contract of every log demands.
 
 use everlog_log::contract::Backend;
 
@@ -7,7 +7,7 @@ use super::nasty::Nasty;
 use super::sim_log::SimLog;
 use crate::dice::Dice;
 
-/// A calm sea, with as many partitions as wished.
+/// A log without faults, with as many partitions as wished.
 pub struct CalmBackend {
     broker: Shared,
 }

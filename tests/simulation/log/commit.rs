@@ -1,4 +1,4 @@
-//! Commits: whole or absent, and not always told.
+//! Commits: each is whole or absent, and its owner may not learn which.
 
 use std::sync::PoisonError;
 

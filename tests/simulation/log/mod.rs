@@ -1,4 +1,4 @@
-//! The simulated log: a log in memory whose owners are told late, wrongly in every allowed way, or not at all.
+//! The simulated log, in memory. Its owners get replies late, with every error that is allowed, or never.
 
 mod broker;
 mod calm_backend;

@@ -1,4 +1,4 @@
-//! How nasty the log is, and which of the rules that keep the product sound is taken out.
+//! The faults of the log and how often they occur, and the rule of the log that a test removes.
 
 /// Chances per thousand calls, and delays in ms of virtual time.
 #[derive(Clone, Copy, Debug, Default)]

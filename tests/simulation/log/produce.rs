@@ -1,4 +1,4 @@
-//! Appends on their way: how they arrive, and what their senders hear of it.
+//! Appends under way: when each arrives, and which reply its sender gets.
 
 use std::collections::VecDeque;
 

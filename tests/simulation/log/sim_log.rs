@@ -1,4 +1,4 @@
-//! The log as one node has it: its own producer, its own marks, and calls that answer at once from the broker.
+//! The log of one node: its own producer, its own marks, and calls that the broker answers at once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

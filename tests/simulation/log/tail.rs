@@ -1,4 +1,4 @@
-//! Following a journal: records are seen a while after they came.
+//! Follows a journal: a record becomes visible a while after it was appended.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -1,4 +1,4 @@
-//! What the nodes of a world do beside their partition: they bring public commands in, and share queues.
+//! What the nodes of a world do beside their partition: they ingest public commands and share task queues.
 
 use std::sync::atomic::Ordering;
 

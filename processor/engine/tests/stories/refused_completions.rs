@@ -1,4 +1,4 @@
-//! Completions that are refused and change nothing: the worker still has its task, and may bring another one.
+//! Completions that are refused and change nothing: the worker keeps its task and may complete it again.
 
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use expect_test::expect;

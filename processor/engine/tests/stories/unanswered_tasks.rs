@@ -1,4 +1,5 @@
-//! Workflow tasks that workers take and never answer: they rest, and what a worker can do goes before them.
+//! Workflow tasks that workers take and never answer. They wait before the next attempt, and tasks that workers can
+//! complete go first.
 
 use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;

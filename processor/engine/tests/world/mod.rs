@@ -1,7 +1,7 @@
-//! A world around the engine: a journal, a home that decides its records, a clock, and a story of what happened.
+//! A world around the engine: a journal, a replica that decides its records, a clock, and a transcript.
 //!
-//! After every order the home checks the laws of one step, and after every verb the journal is decided again from
-//! zero, by a home that knows nothing, and the two homes are compared.
+//! After every request the replica checks the laws of one step. After every verb an empty replica decides the whole
+//! journal again, and the two replicas are compared.
 
 mod audit;
 mod clients;
@@ -129,13 +129,13 @@ impl World {
         grant.run.started_task().expect("it is started").token()
     }
 
-    /// Compares the story with what is expected of it, and begins a new one.
+    /// Compares the transcript with what is expected of it, and begins a new one.
     pub fn expect(&mut self, expected: Expect) -> &mut Self {
         expected.assert_eq(&std::mem::take(&mut self.story));
         self
     }
 
-    /// Forgets what was told so far: the scene is set.
+    /// Forgets the transcript so far, because it only prepared the test.
     pub fn hush(&mut self) -> &mut Self {
         self.story.clear();
         self
@@ -275,7 +275,7 @@ impl World {
         self.replica.rebuild();
     }
 
-    /// The house falls and stands up: the journal is replayed, and a new owner takes over.
+    /// A crash: the journal is replayed, and a new owner takes over.
     pub fn crash(&mut self) -> &mut Self {
         self.replay();
         self.take_over();

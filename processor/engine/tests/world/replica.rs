@@ -1,4 +1,4 @@
-//! A home: the states, rows and histories that come of deciding a journal.
+//! A replica: the states, rows and histories that follow from deciding a journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The story: what is remembered and what is answered, in words that need no ids.
+//! The transcript: events and replies in words, without ids.
 
 use std::collections::BTreeMap;
 
