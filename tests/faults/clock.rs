@@ -14,8 +14,8 @@ use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::{Duration as Span, Timestamp};
 use everlog_engine::{Reply, Settings, level};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, Stats, Unnamed,
-    Want,
+    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, Stats, TaskKind,
+    Unnamed, Want,
 };
 use everlog_rocks::log::{Embedded, Options};
 use everlog_rocks::rows::SharedRows;
@@ -209,7 +209,7 @@ impl House {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: id.into(),
-            activities: false,
+            kind: TaskKind::Workflow,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),

@@ -9,7 +9,7 @@ use everlog_engine::event::History;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{activity, signal, workflow_task, workflow_task_completed};
 use everlog_engine::request::Request;
-use everlog_partition::{CallFailure, CallResult, Delivery, Poll, QueryRequest, Reading, Want};
+use everlog_partition::{CallFailure, CallResult, Delivery, Poll, QueryRequest, Reading, TaskKind, Want};
 use prost::Message;
 
 use crate::clients::{NAMESPACE, address, input};
@@ -45,11 +45,11 @@ impl Harness {
     }
 
     /// A poll that waits for as long as the world has something to do.
-    pub fn poll(&mut self, activities: bool) -> Delivery {
+    pub fn poll(&mut self, kind: TaskKind) -> Delivery {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
-            activities,
+            kind,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),
@@ -133,14 +133,12 @@ fn a_history_that_does_not_come_for_long_is_unavailable_and_then_whole() {
     );
     let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
     assert_eq!(harness.read(&id, reverse).map(drop), Err(CallFailure::Unavailable));
-    assert!(harness.read(&id, Want::State).unwrap().is_some(), "its state is there");
-    // What happens meanwhile is decided, and a new run is whole.
+    assert!(harness.read(&id, Want::State).unwrap().is_some(), "its state is there"); // What happens meanwhile is decided, and a new run is whole.
     harness.signal(&id, "while it comes".into());
     let other = ids().nth(1).unwrap();
     harness.start(&other, DAY_MS);
     assert!(harness.events(&other).is_ok());
-    assert!(!harness.is_whole());
-    // Until the last slice has come there is either no answer or the whole one.
+    assert!(!harness.is_whole()); // Until the last slice has come there is either no answer or the whole one.
     let mut refused = 0;
     while !harness.is_whole() {
         refused += usize::from(harness.events(&id).is_err());
@@ -154,7 +152,7 @@ fn who_asks_for_a_history_that_comes_a_moment_later_waits_for_it() {
     let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
     harness.start(&id, DAY_MS);
-    let task = harness.poll(false);
+    let task = harness.poll(TaskKind::Workflow);
     complete(&mut harness, &id, task, vec![]);
     for number in 0..200 {
         harness.signal(&id, format!("signal {number}"));
@@ -179,16 +177,16 @@ fn a_task_waits_for_the_history_that_its_worker_needs() {
     let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
     harness.start(&id, DAY_MS);
-    let task = harness.poll(false);
+    let task = harness.poll(TaskKind::Workflow);
     complete(&mut harness, &id, task, vec![schedule()]);
     harness.signal(&id, "news".into());
     harness.lose_rows(3_000);
     let began_ms = harness.clock.now_ms();
-    let Delivery::Activity(task) = harness.poll(true) else { panic!("an activity task comes") };
+    let Delivery::Activity(task) = harness.poll(TaskKind::Activity) else { panic!("an activity task comes") };
     assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")), "with what it is to do");
     assert!(harness.clock.now_ms() >= began_ms + 2_500);
     drop(task);
-    let Delivery::Workflow(task) = harness.poll(false) else { panic!("a workflow task comes") };
+    let Delivery::Workflow(task) = harness.poll(TaskKind::Workflow) else { panic!("a workflow task comes") };
     let events = History::decode(task.history.history.clone()).unwrap().events;
     assert!((1..).zip(&events).all(|(id, event)| event.event_id == id));
     assert_eq!(events.len() as i64 + 1, task.run.head.next_event_id);
@@ -200,7 +198,7 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
     let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
     harness.start(&id, DAY_MS);
-    let task = harness.poll(false);
+    let task = harness.poll(TaskKind::Workflow);
     complete(&mut harness, &id, task, vec![]);
     harness.lose_rows(3_000);
     let query = Bytes::from_static(b"query");
@@ -217,7 +215,7 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
-            activities: false,
+            kind: TaskKind::Workflow,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),
@@ -250,8 +248,7 @@ fn a_run_that_is_forgotten_before_its_history_has_come_leaves_nothing() {
     harness.lose_rows(10_000);
     harness.until(|harness| harness.clock_has_passed(4_000));
     assert!(harness.read(&id, Want::State).unwrap().is_none(), "it is forgotten");
-    assert!(harness.history_rows() > 50, "its history is not");
-    // The id is free again, whoever applies the journal from here on.
+    assert!(harness.history_rows() > 50, "its history is not"); // The id is free again, whoever applies the journal from here on.
     harness.start(&id, DAY_MS);
     harness.until(|harness| harness.is_whole());
     harness.pass(2_000);

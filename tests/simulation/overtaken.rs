@@ -4,7 +4,7 @@ use everlog_engine::api_types::Execution;
 use everlog_engine::command;
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::external_workflow;
-use everlog_partition::{Delivery, Want};
+use everlog_partition::{Delivery, TaskKind, Want};
 use prost::Message;
 
 use crate::behind::{DAY_MS, complete};
@@ -40,7 +40,7 @@ fn they_are_all_taken_once_and_in_order() {
         (ids.next().unwrap(), ids.next().unwrap())
     };
     harness.start(&sender, DAY_MS);
-    let task = harness.poll(false);
+    let task = harness.poll(TaskKind::Workflow);
     assert!(matches!(&task, Delivery::Workflow(task) if task.run.start.workflow_id == sender));
     harness.start(&receiver, DAY_MS);
     harness.broker.lock().loses_first_of = LETTERS;

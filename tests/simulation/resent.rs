@@ -5,7 +5,7 @@ use everlog_engine::command;
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::{reset, signal};
 use everlog_engine::request::Request;
-use everlog_partition::Want;
+use everlog_partition::{TaskKind, Want};
 use prost::Message;
 
 use crate::behind::{DAY_MS, complete};
@@ -36,7 +36,7 @@ fn it_counts_once() {
     let mut harness = Harness::build(0, 0);
     let id = ids().next().unwrap();
     harness.start(&id, DAY_MS);
-    let former = harness.poll(false);
+    let former = harness.poll(TaskKind::Workflow);
     let back = reset::Reset {
         finish_event_id: 3,
         reason: "again".into(),
@@ -48,7 +48,7 @@ fn it_counts_once() {
     let signal = signal::Signal { name: "go".into(), request_id: "go".into(), ..signal::Signal::default() };
     assert_eq!(order(&mut harness, &id, Request::Signal(signal.clone())), Reply::Done);
     assert_eq!(current(&mut harness, &id), (false, 1));
-    let task = harness.poll(false);
+    let task = harness.poll(TaskKind::Workflow);
     complete(&mut harness, &id, task, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
     assert_eq!(current(&mut harness, &id), (true, 0));
     assert_eq!(order(&mut harness, &id, Request::Signal(signal)), Reply::Done);

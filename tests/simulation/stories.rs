@@ -9,7 +9,7 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::machine::{activity_attempt, start, timer, workflow_task, workflow_task_completed};
 use everlog_engine::request::Request;
 use everlog_engine::time::Duration;
-use everlog_partition::{ActivityTask, Delivery, Error, Poll};
+use everlog_partition::{ActivityTask, Delivery, Error, Poll, TaskKind};
 use everlog_wire::public_command::{InvalidCommand, SourcePosition};
 use everlog_wire::{Barrier, Body, Record};
 
@@ -92,12 +92,12 @@ impl Stage {
         self.wait(router.order(input(&self.workflow_id.clone(), "", order))).expect("an answer")
     }
 
-    fn poll(&mut self, activities: bool) -> Delivery {
+    fn poll(&mut self, kind: TaskKind) -> Delivery {
         let router = self.node.router.clone();
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: QUEUE.into(),
-            activities,
+            kind,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),
@@ -118,7 +118,7 @@ impl Stage {
             retention_ms: 86_400_000,
             ..start::Begin::default()
         })));
-        let Delivery::Workflow(mut handed) = self.poll(false) else { panic!("a workflow task") };
+        let Delivery::Workflow(mut handed) = self.poll(TaskKind::Workflow) else { panic!("a workflow task") };
         handed.receipt.take().expect("a receipt").accept();
         let events = crate::workers::events(handed.history.history.clone()).expect("a history");
         let router = self.node.router.clone();
@@ -129,7 +129,9 @@ impl Stage {
         }));
         self.wait(router.complete_task(input(&self.workflow_id.clone(), "", order), Vec::new()))
             .expect("an answer");
-        let Delivery::Activity(mut handed) = self.poll(true) else { panic!("an activity task") };
+        let Delivery::Activity(mut handed) = self.poll(TaskKind::Activity) else {
+            panic!("an activity task")
+        };
         handed.receipt.take().expect("a receipt").accept();
         *handed
     }

@@ -4,7 +4,7 @@ use everlog_engine::event::{History, HistoryEvent};
 use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};
 use everlog_engine::request::Request;
 use everlog_partition::{
-    ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, QueueKey, Router, Want, WorkflowTask,
+    ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, QueueKey, Router, TaskKind, Want, WorkflowTask,
 };
 use prost::Message;
 
@@ -20,7 +20,7 @@ const TRIES: usize = 4;
 pub struct Worker {
     pub context: ClientContext,
     pub name: String,
-    pub activities: bool,
+    pub kind: TaskKind,
     pub dice: Dice,
     /// It never answers.
     pub dies: u32,
@@ -37,8 +37,8 @@ impl Worker {
         let mut number = 0_u64;
         loop {
             number += 1;
-            let (namespace_id, name, activities) = (NAMESPACE.to_owned(), QUEUE.to_owned(), self.activities);
-            let queue = QueueKey { namespace_id, name, activities };
+            let (namespace_id, name, kind) = (NAMESPACE.to_owned(), QUEUE.to_owned(), self.kind);
+            let queue = QueueKey { namespace_id, name, kind };
             let Some(router) = self.context.home(&queue, &mut self.dice) else {
                 self.context.rest(&mut self.dice).await;
                 continue;
@@ -46,7 +46,7 @@ impl Worker {
             let poll = Poll {
                 namespace_id: queue.namespace_id,
                 queue: queue.name,
-                activities,
+                kind,
                 sticky: false,
                 normal_queue: None,
                 identity: self.name.clone(),
@@ -55,8 +55,7 @@ impl Worker {
                 version: None,
             };
             let patience_ms = self.dice.span(1_000, 5_000);
-            let delivery = self.context.clock.within(patience_ms, router.poll(poll)).await;
-            // Who has given it need not be who has offered it.
+            let delivery = self.context.clock.within(patience_ms, router.poll(poll)).await; // Who has given it need not be who has offered it.
             let owner = self.context.router(&mut self.dice).unwrap_or(router);
             match delivery {
                 Some(Ok(delivery)) => self.take(&owner, delivery).await,
@@ -114,8 +113,7 @@ impl Worker {
     async fn run(&mut self, router: &Router, task: WorkflowTask) {
         let start = &task.run.start;
         let events = self.read_history(task.history.history.clone());
-        let Some(pending) = task.run.head.task.clone() else { return };
-        // What is not written yet may be written otherwise.
+        let Some(pending) = task.run.head.task.clone() else { return }; // What is not written yet may be written otherwise.
         let written = task.run.head.next_event_id;
         let fixed: Vec<_> = events.iter().filter(|event| event.event_id < written).cloned().collect();
         self.context.observations.borrow_mut().saw(&start.workflow_id, &start.run_id, &fixed);
@@ -218,8 +216,7 @@ impl Worker {
             return;
         }
         let answer = answer(&task.query_id, workflow::signals(&events));
-        let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer);
-        // Nobody may wait for it any more.
+        let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer); // Nobody may wait for it any more.
         let _gone = self.context.call("an answer to a query", &mut self.dice, call).await;
     }
 }

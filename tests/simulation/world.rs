@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_log::Log;
-use everlog_partition::Error;
+use everlog_partition::{Error, TaskKind};
 use everlog_wire::{Body, Error as WireError, Record as Entry};
 
 use crate::checker;
@@ -179,7 +179,7 @@ impl World {
             let worker = Worker {
                 context: self.context.clone(),
                 name: format!("worker-{number}"),
-                activities: number % 2 == 1,
+                kind: if number % 2 == 1 { TaskKind::Activity } else { TaskKind::Workflow },
                 dice: self.dice.fork(),
                 dies: habits.dies,
                 repeats: habits.repeats,

@@ -33,7 +33,7 @@ pub use crate::model::admission::{Admission, AdmissionSlot, CallFailure, CallRes
 pub use crate::model::inbox_message::{InboxMessage, PartitionSender};
 pub use crate::model::keys::{Address, BUCKETS, RunKey, WorkflowKey};
 pub use crate::model::priority::TaskPriority;
-pub use crate::model::task_types::{Offer, QueueKey, Ready, TaskRef, Waiting};
+pub use crate::model::task_types::{Offer, QueueKey, Ready, TaskKind, TaskRef, Waiting};
 pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
     Reading, Receipt, RemoteClaim, UpdateNews, Want, WorkflowTask,

@@ -3,6 +3,7 @@
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
 
+use crate::TaskKind;
 pub(crate) use crate::model::pending::PendingRecord;
 use crate::model::pending::ReplyTo;
 use std::collections::VecDeque;
@@ -132,7 +133,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     /// What the record that is being applied has changed: its tasks are offered when it is answered.
     pub(crate) absorbed: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
-    pub(crate) held: Vec<(TaskRef, bool)>,
+    pub(crate) held: Vec<(TaskRef, TaskKind)>,
     /// Up to where the rows stand that are kept beside the log.
     pub(crate) mark: RestoreCheckpoint,
     /// An error from where none can be told; the next turn does.

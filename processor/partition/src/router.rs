@@ -7,6 +7,7 @@ use everlog_engine::request::RequestRecord;
 use everlog_engine::{Reply, RequestClass, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::TaskKind;
 use crate::matching::dispatcher::{Dispatcher, PollTicket, QueueStatus};
 use crate::model::admission::{Admission, AdmissionClass, CallFailure, CallResult};
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
@@ -207,9 +208,9 @@ impl Router {
         (self.send)(partition, InboxMessage::Nudge);
     }
 
-    /// Who polls a queue, and what waits there or on its way there; `activities` = its activity tasks.
-    pub async fn queue_status(&self, namespace_id: &str, queue: &str, activities: bool) -> QueueStatus {
-        let key = QueueKey { namespace_id: namespace_id.into(), name: queue.into(), activities };
+    /// Who polls a queue, and what waits there or on its way there.
+    pub async fn queue_status(&self, namespace_id: &str, queue: &str, kind: TaskKind) -> QueueStatus {
+        let key = QueueKey { namespace_id: namespace_id.into(), name: queue.into(), kind };
         self.dispatcher.status_of_all(key).await
     }
 

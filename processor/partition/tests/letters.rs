@@ -12,7 +12,8 @@ use everlog_engine::machine::{external_workflow, start, workflow_task, workflow_
 use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, Unnamed, Want,
+    Address, Admission, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Router, TaskKind,
+    Unnamed, Want,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -202,7 +203,7 @@ impl House {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: workflow_id.into(),
-            activities: false,
+            kind: TaskKind::Workflow,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::machine::activity_attempt::{Cancel, Complete, Fail, Heartbeat, Target};
 use everlog_engine::request::Request;
-use everlog_partition::{Delivery, Poll};
+use everlog_partition::{Delivery, Poll, TaskKind};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
     PollActivityTaskQueueRequest, PollActivityTaskQueueResponse, RecordActivityTaskHeartbeatByIdRequest,
@@ -48,7 +48,7 @@ pub(crate) async fn poll(
     let poll = Poll {
         namespace_id: call.namespace.record.id.clone(),
         queue: task_queue.name,
-        activities: true,
+        kind: TaskKind::Activity,
         sticky: false,
         normal_queue: None,
         identity: request.identity,

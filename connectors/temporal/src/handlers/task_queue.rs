@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everlog_engine::request::{Request, ResetSticky};
-use everlog_partition::{LevelStatus, PollerStatus, QueueStatus};
+use everlog_partition::{LevelStatus, PollerStatus, QueueStatus, TaskKind};
 use everlog_temporal_api::enums::{
     BuildIdTaskReachability, DescribeTaskQueueMode, RateLimitSource, TaskQueueType,
 };
@@ -64,8 +64,8 @@ pub(crate) async fn describe(
 }
 
 async fn read_status(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> QueueStatus {
-    let activities = kind == TaskQueueType::Activity;
-    call.gateway.router.queue_status(&call.namespace.record.id, queue, activities).await
+    let kind = if kind == TaskQueueType::Activity { TaskKind::Activity } else { TaskKind::Workflow };
+    call.gateway.router.queue_status(&call.namespace.record.id, queue, kind).await
 }
 
 /// The deprecated enhanced mode: by build id and type of task queue. Only unversioned queues are known.

@@ -1,6 +1,6 @@
 //! PollWorkflowTaskQueue.
 
-use everlog_partition::{Delivery, Poll, Receipt};
+use everlog_partition::{Delivery, Poll, Receipt, TaskKind};
 use everlog_temporal_api::workflowservice::{PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse};
 use tonic::Status;
 
@@ -25,7 +25,7 @@ pub(crate) async fn poll(
         sticky: is_sticky(&task_queue)?,
         normal_queue: Some(task_queue.normal_name).filter(|name| !name.is_empty()),
         queue: task_queue.name,
-        activities: false,
+        kind: TaskKind::Workflow,
         identity: request.identity,
         poll_id: call.poll_id(),
         rate_per_second: None,

@@ -3,7 +3,7 @@
 //! Nothing is checked here. A request that cannot be read has no route, and the handler of this node refuses it.
 
 use bytes::Bytes;
-use everlog_partition::{Address, QueueKey};
+use everlog_partition::{Address, QueueKey, TaskKind};
 use everlog_temporal_api::enums::{DescribeTaskQueueMode, TaskQueueType};
 use prost::Message;
 
@@ -160,7 +160,7 @@ pub(crate) fn of_request(
         }
         RoutingKey::WorkflowPoll | RoutingKey::ActivityPoll => {
             let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
-            matching_node(&namespace, queue?, key == RoutingKey::ActivityPoll, id_of)
+            matching_node(&namespace, queue?, kind_of(key == RoutingKey::ActivityPoll), id_of)
         }
         RoutingKey::TaskQueue => {
             let ByDescribedQueue { namespace, queue, kind, mode, kinds } =
@@ -170,21 +170,26 @@ pub(crate) fn of_request(
                 true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
                 false => is_of_activities(kind),
             };
-            matching_node(&namespace, queue?, activities, id_of)
+            matching_node(&namespace, queue?, kind_of(activities), id_of)
         }
         RoutingKey::NamespaceRegistry => Some(Route::Partition(REGISTRY_PARTITION)),
         RoutingKey::AnyNode | RoutingKey::EveryNode => None,
     }
 }
 
+/// The kind of a queue's tasks, of the two that Temporal's API has.
+fn kind_of(activities: bool) -> TaskKind {
+    if activities { TaskKind::Activity } else { TaskKind::Workflow }
+}
+
 fn matching_node(
     namespace: &str,
     Queue { name, normal_name }: Queue,
-    activities: bool,
+    kind: TaskKind,
     id_of: impl Fn(&str) -> Option<String>,
 ) -> Option<Route> {
     let name = if normal_name.is_empty() { name } else { normal_name };
-    Some(Route::MatchingNode(QueueKey { namespace_id: id_of(namespace)?, name, activities }))
+    Some(Route::MatchingNode(QueueKey { namespace_id: id_of(namespace)?, name, kind }))
 }
 
 fn is_of_activities(kind: i32) -> bool {

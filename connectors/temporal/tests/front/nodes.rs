@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_partition::{CallFailure, InboxMessage, QueueKey};
+use everlog_partition::{CallFailure, InboxMessage, QueueKey, TaskKind};
 use everlog_patience as patience;
 use everlog_temporal::{Body, Broken, Later, Limits, Location, Peers};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
@@ -103,7 +103,7 @@ impl Peers for Town {
     }
 
     fn home(&self, queue: &QueueKey) -> Location {
-        self.homes.lock().push((queue.name.clone(), queue.activities));
+        self.homes.lock().push((queue.name.clone(), queue.kind == TaskKind::Activity));
         self.place.lock().clone()
     }
 

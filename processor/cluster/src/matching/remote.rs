@@ -141,7 +141,7 @@ impl RemoteMatching {
     /// The home of a queue: the node where its polls and tasks meet.
     pub fn home_of(&self, queue: &QueueKey) -> Option<String> {
         let view = self.control.view();
-        let kind = [u8::from(queue.activities)];
+        let kind = [queue.kind as u8];
         let of = [queue.namespace_id.as_bytes(), queue.name.as_bytes(), &kind];
         home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::request::RequestRecord;
-use everlog_partition::{KeptBack, Offer, Poll, QueueKey, Ready, RunKey, TaskPriority, TaskRef};
+use everlog_partition::{KeptBack, Offer, Poll, QueueKey, Ready, RunKey, TaskKind, TaskPriority, TaskRef};
 use prost::{Message, Oneof};
 
 /// A queue.
@@ -15,8 +15,9 @@ pub struct QueueWire {
     namespace_id: String,
     #[prost(string, tag = "2")]
     name: String,
-    #[prost(bool, tag = "3")]
-    activities: bool,
+    /// The number of its [`TaskKind`].
+    #[prost(uint32, tag = "3")]
+    kind: u32,
 }
 
 /// A ready task, by reference.
@@ -201,14 +202,16 @@ pub struct ReleaseGroup {
 }
 
 impl From<QueueKey> for QueueWire {
-    fn from(QueueKey { namespace_id, name, activities }: QueueKey) -> Self {
-        Self { namespace_id, name, activities }
+    fn from(QueueKey { namespace_id, name, kind }: QueueKey) -> Self {
+        Self { namespace_id, name, kind: kind as u32 }
     }
 }
 
-impl From<QueueWire> for QueueKey {
-    fn from(QueueWire { namespace_id, name, activities }: QueueWire) -> Self {
-        Self { namespace_id, name, activities }
+impl QueueWire {
+    /// None where it cannot be read: its tasks are of a kind that a later release has made.
+    pub fn read(self) -> Option<QueueKey> {
+        let Self { namespace_id, name, kind } = self;
+        Some(QueueKey { namespace_id, name, kind: TaskKind::from_number(kind)? })
     }
 }
 
@@ -304,7 +307,7 @@ impl From<Offer> for OfferWire {
 impl OfferWire {
     /// The offer of `node`. None where it cannot be read.
     pub fn read(self, node: &Arc<str>) -> Option<Offer> {
-        Some(Offer { queue: self.queue?.into(), ready: self.ready?.read(Some(Arc::clone(node)))? })
+        Some(Offer { queue: self.queue?.read()?, ready: self.ready?.read(Some(Arc::clone(node)))? })
     }
 }
 
@@ -324,11 +327,11 @@ impl Claim {
     /// None where it cannot be read.
     pub fn read(self) -> Option<(Ready, Poll)> {
         let Self { ready, queue, sticky, identity, poll_id, normal_queue } = self;
-        let QueueWire { namespace_id, name, activities } = queue?;
+        let QueueKey { namespace_id, name, kind } = queue?.read()?;
         let poll = Poll {
             namespace_id,
             queue: name,
-            activities,
+            kind,
             sticky,
             normal_queue,
             identity,
@@ -347,7 +350,7 @@ mod tests {
     use super::*;
 
     fn queue() -> QueueKey {
-        QueueKey { namespace_id: "n".into(), name: "sticky".into(), activities: false }
+        QueueKey { namespace_id: "n".into(), name: "sticky".into(), kind: TaskKind::Workflow }
     }
 
     fn both() -> [Ready; 2] {
@@ -385,7 +388,7 @@ mod tests {
             let poll = Poll {
                 namespace_id: "n".into(),
                 queue: "sticky".into(),
-                activities: false,
+                kind: TaskKind::Workflow,
                 sticky: true,
                 normal_queue: Some("q".into()),
                 identity: "w".into(),

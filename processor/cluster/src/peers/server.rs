@@ -185,8 +185,10 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             plain(StatusCode::OK, Bytes::new())
         }
         "kept" => {
-            let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
-            let kept = BacklogReply::from(cluster.matching.exchange.keeps_back(&queue.into()));
+            let Some(queue) = QueueWire::decode(body).ok().and_then(QueueWire::read) else {
+                return unreadable();
+            };
+            let kept = BacklogReply::from(cluster.matching.exchange.keeps_back(&queue));
             plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {

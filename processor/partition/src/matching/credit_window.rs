@@ -191,13 +191,13 @@ mod tests {
     use super::*;
     use crate::model::keys::WorkflowKey;
     use crate::model::priority::TaskPriority;
-    use crate::model::task_types::TaskRef;
+    use crate::model::task_types::{TaskKind, TaskRef};
 
     const RUN: &str = "1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
     const FLOOD: i64 = 200_000;
 
     fn offer(queue: &str, partition: u32, id: i64) -> Offer {
-        let queue = QueueKey { namespace_id: "n".into(), name: queue.into(), activities: false };
+        let queue = QueueKey { namespace_id: "n".into(), name: queue.into(), kind: TaskKind::Workflow };
         let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w").run(RUN);
         let task = TaskRef {
             partition,
@@ -245,7 +245,7 @@ mod tests {
         (0..700).for_each(|id| window.push(1_000 + id, offer("q", 1, id)));
         (700..900).for_each(|id| window.push(5_000, offer("q", 2, id)));
         window.push(1, offer("other", 1, -1));
-        let key = QueueKey { namespace_id: "n".into(), name: "q".into(), activities: false };
+        let key = QueueKey { namespace_id: "n".into(), name: "q".into(), kind: TaskKind::Workflow };
         let told = |window: &CreditWindow| {
             window.of_queue(&key).fold((0, i64::MAX), |(sum, oldest_ms), (_, count, since_ms)| {
                 (sum + count, oldest_ms.min(since_ms))

@@ -1,5 +1,6 @@
 //! The private queue of a worker that goes: what waits there goes to the normal queue.
 
+use crate::TaskKind;
 use crate::matching::dispatcher::{Backlog, Dispatcher};
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::task_types::{QueueKey, Ready};
@@ -7,7 +8,7 @@ use crate::model::task_types::{QueueKey, Ready};
 impl Dispatcher {
     /// See [`crate::Router::retire_sticky_queue`].
     pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str, send: &PartitionSender) {
-        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
+        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), kind: TaskKind::Workflow };
         let ready = {
             let mut shard = self.shard(&key);
             // One that nobody has polled is not live anyway.
@@ -22,7 +23,7 @@ impl Dispatcher {
     /// The worker of a sticky queue has gone while a poll of it waited. Where no other one waits, what is there goes to the
     /// normal queue at once, and so does what comes until it polls again.
     pub fn abandon_sticky_queue(&self, namespace_id: &str, name: &str, send: &PartitionSender) {
-        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
+        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), kind: TaskKind::Workflow };
         let ready = {
             let mut shard = self.shard(&key);
             let Some(queue) = shard.get_mut(&key) else { return };

@@ -9,6 +9,28 @@ use crate::model::keys::RunKey;
 use crate::model::priority::TaskPriority;
 use crate::model::types::{Delivery, Poll};
 
+/// What a task asks of a worker. Its number is part of what nodes tell each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum TaskKind {
+    /// To run workflow code.
+    #[default]
+    Workflow = 0,
+    /// To run an activity.
+    Activity = 1,
+}
+
+impl TaskKind {
+    /// The kind of a number; none where a later release has made it.
+    pub fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Workflow),
+            1 => Some(Self::Activity),
+            _later => None,
+        }
+    }
+}
+
 /// A task queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueKey {
@@ -16,8 +38,8 @@ pub struct QueueKey {
     pub namespace_id: String,
     /// The queue's name.
     pub name: String,
-    /// Activity tasks rather than workflow tasks.
-    pub activities: bool,
+    /// What its tasks are.
+    pub kind: TaskKind,
 }
 
 /// A ready task, by reference.
@@ -130,11 +152,7 @@ impl Waiting {
 impl QueueKey {
     /// The queue that a poll waits at.
     pub fn of(poll: &Poll) -> Self {
-        Self {
-            namespace_id: poll.namespace_id.clone(),
-            name: poll.queue.clone(),
-            activities: poll.activities,
-        }
+        Self { namespace_id: poll.namespace_id.clone(), name: poll.queue.clone(), kind: poll.kind }
     }
 }
 

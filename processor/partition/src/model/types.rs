@@ -7,6 +7,7 @@ use everlog_engine::machine::activity::{Activity, Scheduled};
 use everlog_engine::machine::update::Standing;
 use everlog_engine::{Rejection, Reply, Run};
 
+use crate::TaskKind;
 use crate::model::keys::{Address, RunKey};
 
 /// A worker that waits for a task.
@@ -16,8 +17,8 @@ pub struct Poll {
     pub namespace_id: String,
     /// The queue's name, as it is polled.
     pub queue: String,
-    /// Activity tasks rather than workflow tasks.
-    pub activities: bool,
+    /// What tasks it waits for.
+    pub kind: TaskKind,
     /// The queue is the private one of a worker (workflow tasks only).
     pub sticky: bool,
     /// The queue that a sticky one belongs to, where the worker says so.

@@ -8,6 +8,7 @@ use everlog_log::Log;
 use everlog_store::CommittedRows;
 use tokio::sync::oneshot;
 
+use crate::TaskKind;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::admission::{AdmissionSlot, CallResult};
@@ -196,6 +197,6 @@ fn normal_queue(run: &Run) -> QueueKey {
     QueueKey {
         namespace_id: run.start.namespace_id.clone(),
         name: run.start.task_queue.clone(),
-        activities: false,
+        kind: TaskKind::Workflow,
     }
 }

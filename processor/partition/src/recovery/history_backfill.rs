@@ -14,6 +14,7 @@ use everlog_store::{CommittedRows, Space};
 use everlog_wire::RestoreCheckpoint;
 use prost::Message;
 
+use crate::TaskKind;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
@@ -43,7 +44,7 @@ pub(crate) struct HistoryBackfill {
     /// Runs whose history was found whole: it stays so.
     whole: HashSet<RunKey>,
     /// Ready tasks that wait for their histories; true = an activity's.
-    parked: Vec<(TaskRef, bool)>,
+    parked: Vec<(TaskRef, TaskKind)>,
     /// Calls that wait for their histories, and until when.
     calls: Vec<(InboxMessage, i64)>,
 }
@@ -70,8 +71,8 @@ impl HistoryBackfill {
     }
 
     /// The task waits for its history.
-    pub(crate) fn park(&mut self, task: TaskRef, activity: bool) {
-        self.parked.push((task, activity));
+    pub(crate) fn park(&mut self, task: TaskRef, kind: TaskKind) {
+        self.parked.push((task, kind));
     }
 }
 
@@ -217,13 +218,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.offer_parked(parked)
     }
 
-    pub(crate) fn offer_parked(&mut self, parked: Vec<(TaskRef, bool)>) -> Result<(), Error> {
-        for (task, activity) in parked {
+    pub(crate) fn offer_parked(&mut self, parked: Vec<(TaskRef, TaskKind)>) -> Result<(), Error> {
+        for (task, kind) in parked {
             let Some(run) = self.runs.get(&task.run)? else { continue };
-            if activity {
-                self.offer_activity(&task.run, &run, task.scheduled_event_id);
-            } else {
-                self.offer_workflow_task(&task.run, &run);
+            match kind {
+                TaskKind::Activity => self.offer_activity(&task.run, &run, task.scheduled_event_id),
+                TaskKind::Workflow => self.offer_workflow_task(&task.run, &run),
             }
         }
         Ok(())
@@ -258,12 +258,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// Whether a task can be given to a worker with all that belongs to it.
-    pub(crate) fn has_all_of(&mut self, task: &TaskRef, activity: bool, sticky: bool) -> Result<bool, Error> {
+    pub(crate) fn has_all_of(&mut self, task: &TaskRef, kind: TaskKind, sticky: bool) -> Result<bool, Error> {
         if self.behind.is_none() {
             return Ok(true);
         }
         let Some(run) = self.runs.get(&task.run)? else { return Ok(true) };
-        if activity {
+        if kind == TaskKind::Activity {
             let Some(activity) = run.activities.get(&task.scheduled_event_id) else { return Ok(true) };
             let row = history_key(&task.run, activity.batch_event_id);
             return Ok(self.runs.store().get(Space::History, &row)?.is_some());

@@ -8,6 +8,7 @@ use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
 use everlog_log::Log;
 use everlog_store::CommittedRows;
 
+use crate::TaskKind;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
@@ -16,8 +17,7 @@ use crate::model::pending::ReplyTo;
 use crate::model::priority::TaskPriority;
 use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, TaskRef, Waiting};
-use crate::model::types::PARKED_MAX;
-use crate::model::types::{Completion, Delivery, Receipt, WorkflowTask};
+use crate::model::types::{Completion, Delivery, PARKED_MAX, Receipt, WorkflowTask};
 use crate::partition::{Partition, input};
 use crate::tasks::task_payload;
 
@@ -45,7 +45,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let is_offered = |task: &&workflow_task::Task| !task.is_started() && !task.is_resting();
         let Some(task) = run.head.task.as_ref().filter(is_offered) else { return };
         let namespace_id = run.start.namespace_id.clone();
-        let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
+        let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), kind: TaskKind::Workflow };
         let sticky =
             run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
         let sticky = sticky.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
@@ -67,7 +67,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let queue = QueueKey {
             namespace_id: run.start.namespace_id.clone(),
             name: activity.task_queue.clone(),
-            activities: true,
+            kind: TaskKind::Activity,
         };
         let reference = TaskRef {
             partition: self.id,
@@ -104,27 +104,26 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return;
         }
         if self.takes_no_work() {
-            self.held.push((task, waiting.poll.activities));
+            self.held.push((task, waiting.poll.kind));
             self.dispatcher.poll_again(waiting, &self.send);
             return;
         }
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
         let poll = &waiting.poll;
-        let order = if poll.activities {
-            Request::ClaimActivity(activity_attempt::Claim {
+        let order = match poll.kind {
+            TaskKind::Activity => Request::ClaimActivity(activity_attempt::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
-            })
-        } else {
-            Request::ClaimTask(workflow_task::Claim {
+            }),
+            TaskKind::Workflow => Request::ClaimTask(workflow_task::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 sticky: poll.sticky,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
-            })
+            }),
         };
         self.enqueue(input(&address, order), ReplyTo::Claim(task, Box::new(waiting)));
     }
@@ -142,14 +141,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A task whose history is still being brought waits for it, and the poll for another task.
     fn with_history(&mut self, task: TaskRef, waiting: Waiting) -> Option<(TaskRef, Waiting)> {
         let poll = &waiting.poll;
-        let has_all = self.has_all_of(&task, poll.activities, poll.sticky);
+        let has_all = self.has_all_of(&task, poll.kind, poll.sticky);
         let has_all = has_all.unwrap_or_else(|error| {
             self.trouble.get_or_insert(error);
             true
         });
         match &mut self.behind {
             Some(behind) if !has_all => {
-                behind.park(task, poll.activities);
+                behind.park(task, poll.kind);
                 self.dispatcher.poll_again(waiting, &self.send);
                 None
             }

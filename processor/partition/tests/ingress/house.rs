@@ -17,7 +17,7 @@ use everlog_engine::{Reply, Settings, level};
 use everlog_log::{Log, Topic};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, InboxMessage, NameResolver, Partition, Poll, Router,
-    Stats, WorkflowTask,
+    Stats, TaskKind, WorkflowTask,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -206,12 +206,12 @@ impl House {
         self.crash();
     }
 
-    pub fn poll(&mut self, activities: bool) -> Delivery {
+    pub fn poll(&mut self, kind: TaskKind) -> Delivery {
         let router = self.stand().router.clone();
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
-            activities,
+            kind,
             sticky: false,
             normal_queue: None,
             identity: "worker".into(),
@@ -223,7 +223,9 @@ impl House {
     }
 
     pub fn workflow_task(&mut self) -> Box<WorkflowTask> {
-        let Delivery::Workflow(mut task) = self.poll(false) else { panic!("a workflow task comes") };
+        let Delivery::Workflow(mut task) = self.poll(TaskKind::Workflow) else {
+            panic!("a workflow task comes")
+        };
         task.receipt.take().expect("it can be given back").accept();
         task
     }

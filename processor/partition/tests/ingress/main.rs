@@ -11,7 +11,7 @@ use everlog_engine::command;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::{activity_attempt, close};
 use everlog_engine::request::Request;
-use everlog_partition::Delivery;
+use everlog_partition::{Delivery, TaskKind};
 use everlog_wire::Body;
 use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, SourcePosition};
 
@@ -215,7 +215,9 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
     };
     house.complete(&task, vec![command::CommandAttributes::ScheduleActivity(Box::new(activity))]);
     falls(house);
-    let Delivery::Activity(mut task) = house.poll(true) else { panic!("an activity task comes") };
+    let Delivery::Activity(mut task) = house.poll(TaskKind::Activity) else {
+        panic!("an activity task comes")
+    };
     task.receipt.take().expect("it can be given back").accept();
     falls(house);
     let target =

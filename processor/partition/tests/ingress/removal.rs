@@ -12,7 +12,7 @@ use everlog_engine::machine::{close, signal, timer, workflow_task, workflow_task
 use everlog_engine::request::{Delete, Request, RequestRecord};
 use everlog_engine::time::Duration;
 use everlog_engine::{Rejection, Reply};
-use everlog_partition::{Address, Delivery, Poll, Want};
+use everlog_partition::{Address, Delivery, Poll, TaskKind, Want};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::public_command::PublicCommand;
@@ -56,7 +56,7 @@ fn poll(namespace_id: &str) -> Poll {
     Poll {
         namespace_id: namespace_id.into(),
         queue: "orders".into(),
-        activities: false,
+        kind: TaskKind::Workflow,
         sticky: false,
         normal_queue: None,
         identity: "worker".into(),

@@ -12,7 +12,7 @@ use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
     Address, Admission, CallResult, Config, Delivery, Dispatcher, InboxMessage, Partition, Poll, Reading,
-    Router, RunKey, Unnamed, Want,
+    Router, RunKey, TaskKind, Unnamed, Want,
 };
 use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
@@ -141,9 +141,9 @@ impl House {
         self.call(Box::pin(async move { router.order(input).await }))
     }
 
-    pub fn poll(&mut self, activities: bool) -> Delivery {
+    pub fn poll(&mut self, kind: TaskKind) -> Delivery {
         let router = self.router.clone();
-        let poll = polls(activities);
+        let poll = polls(kind);
         self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes")
     }
 
@@ -242,11 +242,11 @@ impl House {
 }
 
 /// A poll of the queue that all runs have here.
-pub fn polls(activities: bool) -> Poll {
+pub fn polls(kind: TaskKind) -> Poll {
     Poll {
         namespace_id: NAMESPACE.into(),
         queue: "orders".into(),
-        activities,
+        kind,
         sticky: false,
         normal_queue: None,
         identity: "worker".into(),

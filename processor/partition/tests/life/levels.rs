@@ -2,7 +2,7 @@
 
 use everlog_engine::command;
 use everlog_engine::level;
-use everlog_partition::Config;
+use everlog_partition::{Config, TaskKind};
 
 use crate::house::{House, config, workflow};
 
@@ -19,7 +19,7 @@ fn again() -> command::CommandAttributes {
 fn what_a_former_owner_has_decided_is_decided_alike_by_one_of_a_later_level() {
     let mut house = House::build_with(Config { level: 0, ..config() });
     let begun = house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(&task.run, vec![again()]);
     let continued = house.read().run.start.run_id.clone();
     assert_eq!([version(&begun), version(&continued)], ["5", "5"]);
@@ -28,7 +28,7 @@ fn what_a_former_owner_has_decided_is_decided_alike_by_one_of_a_later_level() {
     house.crash();
     assert_eq!(house.read().run.start.run_id, continued, "the replay found another id");
     // A run of old goes on, and what follows it has an id of today, after a crash too.
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(&task.run, vec![again()]);
     let latest = house.read().run.start.as_ref().clone();
     assert_eq!((version(&latest.run_id), &latest.first_run_id), ("7", &begun));
@@ -45,7 +45,7 @@ fn a_level_that_was_once_reached_is_kept() {
     // The next owner is one that names a lower level, as long as there are nodes that know no higher one.
     house.config.level = 0;
     house.crash();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(&task.run, vec![again()]);
     let continued = house.read().run.start.run_id.clone();
     assert_eq!([version(&begun), version(&continued)], ["7", "7"]);

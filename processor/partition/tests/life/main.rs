@@ -16,8 +16,8 @@ use everlog_engine::machine::workflow_task::Task;
 use everlog_engine::machine::{activity, activity_attempt, close, signal, timer};
 use everlog_engine::request::{Delete, Request};
 use everlog_partition::{
-    Address, CallFailure, Config, Delivery, InboxMessage, Poll, QueryRequest, RunKey, UncommittedBudget,
-    Want, WorkflowKey,
+    Address, CallFailure, Config, Delivery, InboxMessage, Poll, QueryRequest, RunKey, TaskKind,
+    UncommittedBudget, Want, WorkflowKey,
 };
 use everlog_patience as patience;
 
@@ -39,11 +39,13 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
     let mut house = House::build();
     house.start();
     house.crash();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.crash();
     house.complete(&task.run, vec![schedule()]);
     house.crash();
-    let Delivery::Activity(mut task) = house.poll(true) else { panic!("an activity task comes") };
+    let Delivery::Activity(mut task) = house.poll(TaskKind::Activity) else {
+        panic!("an activity task comes")
+    };
     task.receipt.take().expect("it can be given back").accept();
     assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")));
     house.crash();
@@ -62,7 +64,7 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
     }));
     assert_eq!(reply, Reply::Done);
     house.crash();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(
         &task.run,
         vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: None })],
@@ -88,8 +90,8 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
 fn a_task_that_reaches_nobody_is_handed_out_again() {
     let mut house = House::build();
     house.start();
-    drop(house.poll(false));
-    let task = workflow(house.poll(false));
+    drop(house.poll(TaskKind::Workflow));
+    let task = workflow(house.poll(TaskKind::Workflow));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.attempt), Some(1));
     let expected =
         ["WorkflowStarted", "TaskScheduled", "TaskStarted", "TaskTimedOut", "TaskScheduled", "TaskStarted"];
@@ -100,7 +102,7 @@ fn a_task_that_reaches_nobody_is_handed_out_again() {
 fn a_timer_outlives_a_crash() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
@@ -121,7 +123,7 @@ fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
     });
     for (attempt, wait_ms) in [(1, 1_000), (2, 2_000)] {
         house.crash();
-        let task = workflow(house.poll(false));
+        let task = workflow(house.poll(TaskKind::Workflow));
         assert_eq!((house.started().attempt, house.started().input), (attempt, Some("input".into())));
         house.crash();
         house.complete(
@@ -133,7 +135,7 @@ fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
         house.advance(wait_ms);
         house.until(|house| house.names().contains(&"TaskScheduled"));
     }
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(
         &task.run,
         vec![command::CommandAttributes::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
@@ -160,7 +162,7 @@ fn a_run_that_takes_too_long_is_followed_by_its_schedule_after_a_crash() {
     assert!(next.continued_failure.is_some());
     // Its task comes after 50 s, and its own time is over 10 s later.
     house.advance(55_000);
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let result = Some(Bytes::from_static(b"result"));
     house.complete(
         &task.run,
@@ -212,9 +214,9 @@ fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_lea
 fn a_start_that_is_sent_again_begins_nothing_when_its_run_has_gone_on_and_ended() {
     let mut house = House::build();
     let first = house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     house.complete(&task.run, vec![command::CommandAttributes::CompleteWorkflow(Default::default())]);
     let last = house.started();
     house.crash();
@@ -242,7 +244,7 @@ fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() 
         |house: &mut House| house.names().iter().filter(|name| **name == "WorkflowSignaled").count();
     assert_eq!(house.order(signal()), Reply::Done);
     for _ in 0..2 {
-        let task = workflow(house.poll(false));
+        let task = workflow(house.poll(TaskKind::Workflow));
         house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
         house.crash();
         assert_eq!(house.order(signal()), Reply::Done);
@@ -293,7 +295,7 @@ fn question() -> QueryRequest {
 fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
@@ -305,7 +307,7 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     // The question is on its way to a worker, and none has come, when a signal arrives.
     let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
     drop(question);
 }
@@ -314,7 +316,7 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
 fn a_question_whose_worker_dies_is_put_to_another() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
@@ -332,10 +334,10 @@ fn a_question_whose_worker_dies_is_put_to_another() {
         }
         other => panic!("not a question: {other:?}"),
     };
-    let first = taken(house.poll(false));
+    let first = taken(house.poll(TaskKind::Workflow));
     // The worker has it, and is never heard of again.
     house.advance(11_000);
-    let query_id = taken(house.poll(false));
+    let query_id = taken(house.poll(TaskKind::Workflow));
     assert_eq!(query_id, first);
     let answer = everlog_partition::QueryAnswer {
         query_id,
@@ -354,16 +356,16 @@ fn a_question_whose_worker_dies_is_put_to_another() {
 fn what_an_owner_fell_with_before_it_was_handed_out_is_handed_out_by_the_next_one() {
     let mut house = House::build();
     house.start();
-    let first = workflow(house.poll(false));
+    let first = workflow(house.poll(TaskKind::Workflow));
     house.crash();
     house.lost(&["another poll"], None);
     assert!(house.read().run.started_task().is_some(), "that poll has got it, as far as anybody knows");
     house.lost(&["another poll", "poll"], None);
-    let again = workflow(house.poll(false));
+    let again = workflow(house.poll(TaskKind::Workflow));
     let token = |run: &Run| run.started_task().map(Task::token);
     assert_ne!(token(&first.run), token(&again.run));
     house.complete(&again.run, vec![schedule()]);
-    assert!(matches!(house.poll(true), Delivery::Activity(_)));
+    assert!(matches!(house.poll(TaskKind::Activity), Delivery::Activity(_)));
     house.crash();
     let claimed = |house: &mut House| {
         let run = house.read().run;
@@ -373,14 +375,14 @@ fn what_an_owner_fell_with_before_it_was_handed_out_is_handed_out_by_the_next_on
     house.lost(&["poll"], None);
     // Its timeout is not waited for: the clock stands.
     house.until(|house| !claimed(house));
-    assert!(matches!(house.poll(true), Delivery::Activity(_)));
+    assert!(matches!(house.poll(TaskKind::Activity), Delivery::Activity(_)));
 }
 
 /// A house whose owner has ended after it had committed a claim.
 fn of_a_committed_claim() -> (House, RunKey) {
     let mut house = House::build();
     house.start_with(|begin| begin.task_timeout_ms = 120_000);
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let start = &task.run.start;
     let key = WorkflowKey::new(&start.namespace_id, &start.workflow_id).run(&start.run_id);
     house.partition().commit_soon();
@@ -398,7 +400,7 @@ fn a_claim_that_was_committed_just_before_its_owner_ended_is_found() {
     house.lost(&["poll"], None);
     // Its timeout is not waited for: the clock stands.
     house.until(|house| house.read().run.started_task().is_none());
-    workflow(house.poll(false));
+    workflow(house.poll(TaskKind::Workflow));
 }
 
 #[test]
@@ -414,7 +416,7 @@ fn whoever_knows_the_run_is_heard_also_when_its_claim_is_not_looked_for_any_more
     assert!(house.read().run.started_task().is_some());
     house.lost(&["poll"], Some(key));
     house.until(|house| house.read().run.started_task().is_none());
-    workflow(house.poll(false));
+    workflow(house.poll(TaskKind::Workflow));
 }
 
 #[test]
@@ -422,7 +424,7 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
     let mut house = House::build();
     house.start();
     let router = house.router.clone();
-    let mut poll = Box::pin(async move { router.poll(polls(false)).await });
+    let mut poll = Box::pin(async move { router.poll(polls(TaskKind::Workflow)).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut is_claimed = false;
     // The claim reaches the journal, and the partition does not hear of it.
@@ -442,7 +444,7 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
     assert!(matches!(&lost[..], [InboxMessage::PollsLost { run: Some(_), .. }]));
     assert!(poll.as_mut().poll(&mut context).is_pending(), "it waits for something else");
     house.rise(lost);
-    workflow(house.poll(false));
+    workflow(house.poll(TaskKind::Workflow));
     assert_eq!(house.names().iter().filter(|name| **name == "TaskStarted").count(), 2);
 }
 
@@ -450,7 +452,7 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
 fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_the_next_life() {
     let mut house = House::build();
     house.start();
-    let Delivery::Workflow(task) = house.poll(false) else { panic!("a workflow task comes") };
+    let Delivery::Workflow(task) = house.poll(TaskKind::Workflow) else { panic!("a workflow task comes") };
     // Nobody has taken it.
     drop(task);
     let now_ms = house.now_ms.load(Ordering::Relaxed);
@@ -465,20 +467,20 @@ fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_th
     let lost = house.partition.take().expect("the house stands").abandon();
     assert!(matches!(&lost[..], [InboxMessage::Release { .. }]));
     house.rise(lost);
-    workflow(house.poll(false));
+    workflow(house.poll(TaskKind::Workflow));
 }
 
 #[test]
 fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let router = house.router.clone();
     let own_queue = Poll {
         queue: "own".into(),
         sticky: true,
         normal_queue: Some("orders".into()),
-        ..house::polls(false)
+        ..house::polls(TaskKind::Workflow)
     };
     // It asks for tasks of its own queue once, and goes.
     let mut asked = Box::pin(async move { router.poll(own_queue).await });
@@ -495,7 +497,7 @@ fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
     house.turn();
     assert!(house.read().run.head.sticky.is_some(), "it may still come");
     house.advance(6_000);
-    assert!(matches!(house.poll(false), Delivery::Query(_)), "any worker may answer");
+    assert!(matches!(house.poll(TaskKind::Workflow), Delivery::Query(_)), "any worker may answer");
     house.until(|house| house.read().run.head.sticky.is_none());
 }
 
@@ -503,7 +505,7 @@ fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
 fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
@@ -514,7 +516,7 @@ fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
     house.turn();
     // It waits for a poll when its run is deleted.
     assert_eq!(house.order(Request::Delete(Delete {})), Reply::Done);
-    let mut poll = Box::pin(async move { polls_on.poll(polls(false)).await });
+    let mut poll = Box::pin(async move { polls_on.poll(polls(TaskKind::Workflow)).await });
     assert!(poll.as_mut().poll(&mut context).is_pending());
     let outcome = house.call(question);
     assert!(matches!(outcome, Ok(everlog_partition::QueryOutcome::Refused(_))), "{outcome:?}");
@@ -527,7 +529,7 @@ fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
 fn a_timer_fires_after_a_crash_although_a_task_waits_for_a_worker() {
     let mut house = House::build();
     house.start();
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);

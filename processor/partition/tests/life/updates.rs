@@ -6,7 +6,7 @@ use everlog_engine::command::{Command, CommandAttributes as CommandOrder};
 use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, Stage, Standing, given};
 use everlog_engine::machine::{close, workflow_task, workflow_task_completed};
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_partition::{Address, UpdateCall, UpdateNews};
+use everlog_partition::{Address, TaskKind, UpdateCall, UpdateNews};
 use prost::Message as _;
 
 use super::house::{House, NAMESPACE, workflow};
@@ -53,7 +53,7 @@ impl House {
     fn at_rest() -> Self {
         let mut house = Self::build();
         house.start();
-        let task = workflow(house.poll(false));
+        let task = workflow(house.poll(TaskKind::Workflow));
         house.complete(&task.run, Vec::new());
         house
     }
@@ -87,7 +87,7 @@ impl House {
 
     /// A worker takes the task, which brings these updates, and says this.
     fn answer(&mut self, brought: &[&str], messages: Vec<Message>, orders: Vec<CommandOrder>) {
-        let task = workflow(self.poll(false));
+        let task = workflow(self.poll(TaskKind::Workflow));
         let ids: Vec<_> = given(&task.run).iter().map(|update| update.update_id.clone()).collect();
         assert_eq!(ids, brought);
         let refers = messages.iter().map(|message| Refer { message_id: message.id.clone() });
@@ -177,7 +177,7 @@ fn an_update_is_taken_once_although_the_house_falls_at_every_step() {
         house.crash();
         assert_eq!(stage_of(&house.update(id).first), &Stage::Admitted);
         house.crash();
-        let lost = workflow(house.poll(false));
+        let lost = workflow(house.poll(TaskKind::Workflow));
         house.crash();
         assert_eq!(given(&lost.run).len(), 1);
         house.advance(60_000);
@@ -203,7 +203,7 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
     let mut house = House::at_rest();
     let before = house.names();
     let mut caller = house.update("u1");
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.speculative), Some(true));
     let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
@@ -221,11 +221,11 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
 fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
     let mut house = House::at_rest();
     let mut caller = house.update("u1");
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
     house.order(Request::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
     assert!(caller.news.try_recv().is_err(), "it comes again with the next task");
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     assert_eq!(given(&task.run).len(), 1);
     let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
@@ -245,7 +245,7 @@ fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
 fn a_caller_waits_on_in_the_run_that_continues_its_own() {
     let mut house = House::at_rest();
     let mut caller = house.update("u1");
-    let task = workflow(house.poll(false));
+    let task = workflow(house.poll(TaskKind::Workflow));
     let first_run_id = task.run.start.run_id.clone();
     house.complete(&task.run, vec![CommandOrder::ContinueAsNew(Box::default())]);
     house.answer(&["u1"], vec![accepts("u1")], Vec::new());

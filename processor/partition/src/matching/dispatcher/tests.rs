@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicI64;
 
 use crate::matching::dispatcher::*;
 use crate::matching::remote::KeptBack;
-use crate::{TaskPriority, TaskRef};
+use crate::{TaskKind, TaskPriority, TaskRef};
 
 pub(super) type Sent = Arc<Mutex<Vec<(u32, InboxMessage)>>>;
 
@@ -24,7 +24,7 @@ pub(crate) fn bounded(limits: QueueLimits) -> (Arc<Dispatcher>, Arc<AtomicI64>, 
 }
 
 pub(crate) fn key(name: &str) -> QueueKey {
-    QueueKey { namespace_id: "n".into(), name: name.into(), activities: false }
+    QueueKey { namespace_id: "n".into(), name: name.into(), kind: TaskKind::Workflow }
 }
 
 pub(crate) fn task(partition: u32, id: i64) -> Ready {
@@ -60,7 +60,7 @@ pub(crate) fn try_poll(
     let poll = Poll {
         namespace_id: namespace_id.into(),
         queue: name.into(),
-        activities: false,
+        kind: TaskKind::Workflow,
         sticky: false,
         normal_queue: None,
         identity: "worker".into(),
@@ -465,7 +465,7 @@ fn visitor() -> Poll {
     Poll {
         namespace_id: "n".into(),
         queue: String::new(),
-        activities: false,
+        kind: TaskKind::Workflow,
         sticky: false,
         normal_queue: None,
         identity: "worker".into(),
