@@ -133,12 +133,14 @@ fn a_history_that_does_not_come_for_long_is_unavailable_and_then_whole() {
     );
     let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
     assert_eq!(harness.read(&id, reverse).map(drop), Err(CallFailure::Unavailable));
-    assert!(harness.read(&id, Want::State).unwrap().is_some(), "its state is there"); // What happens meanwhile is decided, and a new run is whole.
+    assert!(harness.read(&id, Want::State).unwrap().is_some(), "its state is there");
+    // What happens meanwhile is decided, and a new run is whole.
     harness.signal(&id, "while it comes".into());
     let other = ids().nth(1).unwrap();
     harness.start(&other, DAY_MS);
     assert!(harness.events(&other).is_ok());
-    assert!(!harness.is_whole()); // Until the last slice has come there is either no answer or the whole one.
+    assert!(!harness.is_whole());
+    // Until the last slice has come there is either no answer or the whole one.
     let mut refused = 0;
     while !harness.is_whole() {
         refused += usize::from(harness.events(&id).is_err());
@@ -248,7 +250,8 @@ fn a_run_that_is_forgotten_before_its_history_has_come_leaves_nothing() {
     harness.lose_rows(10_000);
     harness.until(|harness| harness.clock_has_passed(4_000));
     assert!(harness.read(&id, Want::State).unwrap().is_none(), "it is forgotten");
-    assert!(harness.history_rows() > 50, "its history is not"); // The id is free again, whoever applies the journal from here on.
+    assert!(harness.history_rows() > 50, "its history is not");
+    // The id is free again, whoever applies the journal from here on.
     harness.start(&id, DAY_MS);
     harness.until(|harness| harness.is_whole());
     harness.pass(2_000);

@@ -55,7 +55,8 @@ impl Worker {
                 version: None,
             };
             let patience_ms = self.dice.span(1_000, 5_000);
-            let delivery = self.context.clock.within(patience_ms, router.poll(poll)).await; // Who has given it need not be who has offered it.
+            let delivery = self.context.clock.within(patience_ms, router.poll(poll)).await;
+            // Who has given it need not be who has offered it.
             let owner = self.context.router(&mut self.dice).unwrap_or(router);
             match delivery {
                 Some(Ok(delivery)) => self.take(&owner, delivery).await,
@@ -113,7 +114,8 @@ impl Worker {
     async fn run(&mut self, router: &Router, task: WorkflowTask) {
         let start = &task.run.start;
         let events = self.read_history(task.history.history.clone());
-        let Some(pending) = task.run.head.task.clone() else { return }; // What is not written yet may be written otherwise.
+        let Some(pending) = task.run.head.task.clone() else { return };
+        // What is not written yet may be written otherwise.
         let written = task.run.head.next_event_id;
         let fixed: Vec<_> = events.iter().filter(|event| event.event_id < written).cloned().collect();
         self.context.observations.borrow_mut().saw(&start.workflow_id, &start.run_id, &fixed);
@@ -216,7 +218,8 @@ impl Worker {
             return;
         }
         let answer = answer(&task.query_id, workflow::signals(&events));
-        let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer); // Nobody may wait for it any more.
+        let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer);
+        // Nobody may wait for it any more.
         let _gone = self.context.call("an answer to a query", &mut self.dice, call).await;
     }
 }
