@@ -82,8 +82,8 @@ fn a_command_without_its_attributes_fails_the_task() {
     .assert_eq(&table);
 }
 
-#[test]
-fn a_command_that_makes_no_sense_fails_the_task() {
+/// Each with one mistake.
+fn commands_that_make_no_sense() -> Vec<Command> {
     let span = |ms| Some(Duration::from_ms(ms));
     let schedule = |change: &dyn Fn(&mut activity::Schedule)| {
         let mut world = World::new();
@@ -112,7 +112,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         of(CommandAttributes::ContinueAsNew(Box::new(order)))
     };
     let long = "x".repeat(1_001);
-    let bad = [
+    vec![
         schedule(&|s| s.activity_id.clear()),
         schedule(&|s| s.activity_id.clone_from(&long)),
         schedule(&|s| s.activity_type = None),
@@ -138,9 +138,13 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         search(Some(Bytes::from_static(b"\xff"))),
         again(&|c| c.workflow_run_timeout = span(-1)),
         again(&|c| c.workflow_type.get_or_insert_default().name.clone_from(&long)),
-    ];
+    ]
+}
+
+#[test]
+fn a_command_that_makes_no_sense_fails_the_task() {
     let mut table = String::new();
-    for command in bad {
+    for command in commands_that_make_no_sense() {
         writeln!(table, "{}", refused(command)).expect("a string takes all");
     }
     expect![[r#"
