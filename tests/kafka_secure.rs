@@ -15,13 +15,13 @@ use everlog_tests::{patience, raw};
 const PASSWORD: &str = "of-the-test";
 
 /// One broker: open to the operator, who may do everything, on one port, and closed on another.
-struct House {
+struct SecureBroker {
     cluster: Cluster,
     secure: String,
     dir: tempfile::TempDir,
 }
 
-impl House {
+impl SecureBroker {
     fn build() -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let port = free_ports()?;
@@ -45,8 +45,8 @@ impl House {
         ];
         let properties: Vec<_> = properties.iter().map(String::as_str).collect();
         let cluster = Cluster::start_at(Version::V4_4_0, port, &properties)?;
-        let house = Self { cluster, secure: format!("127.0.0.1:{secure}"), dir };
-        house.operate(
+        let secured = Self { cluster, secure: format!("127.0.0.1:{secure}"), dir };
+        secured.operate(
             "kafka.admin.ConfigCommand",
             &[
                 "--alter",
@@ -58,13 +58,13 @@ impl House {
                 "everlog",
             ],
         )?;
-        let operator = [("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", house.cluster.bootstrap().to_owned())];
+        let operator = [("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", secured.cluster.bootstrap().to_owned())];
         // A broker that was just started may need a moment.
         let deadline = patience::deadline();
         loop {
             let made = run(&["topics", "create"], &[&operator[..], &small()].concat())?;
             if made.status.success() {
-                return Ok(house);
+                return Ok(secured);
             }
             let is_away = made.status.code() == Some(1) && said(&made).contains("does not answer");
             ensure!(is_away && !deadline.is_over(), "{}", said(&made));
@@ -155,18 +155,18 @@ fn said(output: &Output) -> String {
 
 #[tokio::test]
 async fn a_node_with_a_password_and_the_acls_of_the_page_does_all_that_nodes_do() -> anyhow::Result<()> {
-    let house = House::build()?;
-    let wrong = run(&["topics", "check"], &house.variables("of-somebody-else"))?;
+    let secured = SecureBroker::build()?;
+    let wrong = run(&["topics", "check"], &secured.variables("of-somebody-else"))?;
     ensure!(wrong.status.code() == Some(1) && said(&wrong).contains("uthentication"), "{}", said(&wrong));
-    let stranger = run(&["topics", "check"], &house.variables(PASSWORD))?;
+    let stranger = run(&["topics", "check"], &secured.variables(PASSWORD))?;
     ensure!(!stranger.status.success(), "without an ACL nothing is shown: {}", said(&stranger));
-    house.grant()?;
-    let checked = run(&["topics", "check"], &house.variables(PASSWORD))?;
+    secured.grant()?;
+    let checked = run(&["topics", "check"], &secured.variables(PASSWORD))?;
     ensure!(checked.status.success(), "{}", said(&checked));
 
-    let variables = house.variables(PASSWORD);
+    let variables = secured.variables(PASSWORD);
     let named: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut server = Server::start(&house.dir.path().join("data"), &named).await?;
+    let mut server = Server::start(&secured.dir.path().join("data"), &named).await?;
     let start = StartWorkflowExecutionRequest {
         namespace: "default".into(),
         workflow_id: "by-call".into(),
@@ -193,7 +193,7 @@ async fn a_node_with_a_password_and_the_acls_of_the_page_does_all_that_nodes_do(
     for name in ["everlog.journal", "everlog.commands"] {
         let deadline = patience::deadline();
         let words = ["--time", "earliest", "--topic", name];
-        while house
+        while secured
             .operate("org.apache.kafka.tools.GetOffsetShell", &words)?
             .lines()
             .all(|line| line.ends_with(":0"))

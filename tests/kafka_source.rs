@@ -22,18 +22,18 @@ use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
 const ROUNDS: usize = 4;
 
 /// Topics of a test's own.
-struct Spot {
+struct TestLog {
     options: Options,
     keeps: bool,
 }
 
-impl Spot {
+impl TestLog {
     /// A member of its group that does not leave it keeps its partitions for longer than anybody waits for them.
     fn new() -> anyhow::Result<Self> {
-        let mut spot = Self::on(Cluster::shared()?)?;
-        spot.keeps = false;
-        spot.options.properties.extend(LONG_SESSION.map(|(name, value)| (name.into(), value.into())));
-        Ok(spot)
+        let mut test_log = Self::on(Cluster::shared()?)?;
+        test_log.keeps = false;
+        test_log.options.properties.extend(LONG_SESSION.map(|(name, value)| (name.into(), value.into())));
+        Ok(test_log)
     }
 
     fn on(cluster: &Cluster) -> anyhow::Result<Self> {
@@ -66,7 +66,7 @@ impl Spot {
     }
 }
 
-impl Drop for Spot {
+impl Drop for TestLog {
     fn drop(&mut self) {
         if !self.keeps {
             topics::remove(&self.options).expect("topics are removed");
@@ -146,10 +146,10 @@ impl Reader {
     }
 
     /// What is sent into a partition comes, and nothing else does.
-    async fn records_only_of(&mut self, spot: &Spot, partition: u32) -> anyhow::Result<()> {
+    async fn records_only_of(&mut self, test_log: &TestLog, partition: u32) -> anyhow::Result<()> {
         for round in 0..ROUNDS {
             let text = format!("round {round}");
-            spot.produce(partition, &[&text])?;
+            test_log.produce(partition, &[&text])?;
             assert_eq!(texts(&self.records(1).await?), [text]);
         }
         Ok(())
@@ -180,24 +180,24 @@ fn texts(records: &[Fetched]) -> Vec<String> {
 
 #[tokio::test]
 async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> anyhow::Result<()> {
-    let mut spot = Spot::new()?;
+    let mut test_log = TestLog::new()?;
     // No broker ends the open one.
-    spot.options.transaction_timeout_ms = 900_000;
-    let topic = spot.commands();
-    let mut reader = spot.source()?;
+    test_log.options.transaction_timeout_ms = 900_000;
+    let topic = test_log.commands();
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
-    let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
-    spot.produce(1, &["a"])?;
+    let mut producer = Producer::open_transactional(&test_log.options, "somebody")?;
+    test_log.produce(1, &["a"])?;
     producer.transact(&[outgoing(&topic, 1, "aborted")], Ending::Abort)?;
     producer.transact(&[outgoing(&topic, 1, "b"), outgoing(&topic, 1, "c")], Ending::Commit)?;
     assert_eq!(texts(&reader.records(3).await?), ["a", "b", "c"]);
     producer.begin()?;
     producer.send(&[outgoing(&topic, 1, "open")])?;
-    spot.produce(1, &["behind it"])?;
-    spot.produce(2, &["elsewhere"])?;
+    test_log.produce(1, &["behind it"])?;
+    test_log.produce(2, &["elsewhere"])?;
     assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
     // What stands behind an open transaction waits for it.
-    reader.records_only_of(&spot, 2).await?;
+    reader.records_only_of(&test_log, 2).await?;
     producer.end(Ending::Commit)?;
     assert_eq!(texts(&reader.records(2).await?), ["open", "behind it"]);
     Ok(())
@@ -205,9 +205,9 @@ async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> 
 
 #[tokio::test]
 async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let topic = spot.commands();
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    let topic = test_log.commands();
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
     let headers = [("namespace", Some(&b"default"[..])), ("empty", Some(&[][..])), ("none", None)];
     let outgoing = OutgoingRecord {
@@ -217,7 +217,7 @@ async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
         value: None,
         headers: &headers,
     };
-    let places = spot.producer()?.send(&[outgoing])?;
+    let places = test_log.producer()?.send(&[outgoing])?;
     let record = reader.records(1).await?.remove(0);
     assert_eq!((record.partition, record.offset), places[0]);
     assert_eq!((record.key.as_deref(), record.value), (Some(&b"order-1"[..]), None));
@@ -229,25 +229,30 @@ async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_was_committed_comes_back_with_the_topics_id() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    spot.produce(0, &["a", "b", "c", "d"])?;
-    let id = topic_io::topic(&spot.options, &spot.commands())?.incarnation;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    test_log.produce(0, &["a", "b", "c", "d"])?;
+    let id = topic_io::topic(&test_log.options, &test_log.commands())?.incarnation;
+    let mut reader = test_log.source()?;
     assert_eq!(reader.source.topic().incarnation, id);
     reader.begin_all(4).await?;
     assert_eq!(reader.assigned[&0], Assigned { partition: 0, committed: None, bounds: 0..4 });
     assert_eq!(reader.records(4).await?.len(), 4);
     reader.source.commit(0, 3);
     reader.close().await?;
-    Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
-    let mut next = spot.source()?;
+    Trimmer::open(&test_log.options)?.delete_below(&test_log.commands(), 0, 2)?;
+    let mut next = test_log.source()?;
     next.begin_all(4).await.context("the former member has left")?;
     assert_eq!(next.assigned[&0], Assigned { partition: 0, committed: Some((id, 3)), bounds: 2..4 });
     assert_eq!(texts(&next.records(1).await?), ["d"]);
     // As its own tools show it.
-    let group = format!("{}ingress", spot.options.prefix);
-    let arguments =
-        ["--bootstrap-server", &spot.options.bootstrap_servers, "--describe", "--topic", &spot.commands()];
+    let group = format!("{}ingress", test_log.options.prefix);
+    let arguments = [
+        "--bootstrap-server",
+        &test_log.options.bootstrap_servers,
+        "--describe",
+        "--topic",
+        &test_log.commands(),
+    ];
     let told = kafka::tool("org.apache.kafka.tools.TopicCommand", &arguments, "")?;
     assert!(told.contains(&topic_id::text(&id)), "{told} of {group}");
     Ok(())
@@ -255,16 +260,16 @@ async fn what_was_committed_comes_back_with_the_topics_id() -> anyhow::Result<()
 
 #[tokio::test]
 async fn a_paused_partition_rests_and_goes_on_where_it_was() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
-    spot.produce(0, &["a"])?;
+    test_log.produce(0, &["a"])?;
     reader.records(1).await?;
     reader.source.pause(0);
-    spot.produce(0, &["b", "c"])?;
-    spot.produce(1, &["elsewhere"])?;
+    test_log.produce(0, &["b", "c"])?;
+    test_log.produce(1, &["elsewhere"])?;
     assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
-    reader.records_only_of(&spot, 1).await?;
+    reader.records_only_of(&test_log, 1).await?;
     reader.source.resume(0);
     assert_eq!(texts(&reader.records(2).await?), ["b", "c"]);
     Ok(())
@@ -272,12 +277,12 @@ async fn a_paused_partition_rests_and_goes_on_where_it_was() -> anyhow::Result<(
 
 #[tokio::test]
 async fn nothing_is_read_before_it_is_said_from_where() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    spot.produce(2, &["a", "b"])?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    test_log.produce(2, &["a", "b"])?;
+    let mut reader = test_log.source()?;
     reader.until_assigned(4).await?;
     reader.source.begin(3, 0);
-    reader.records_only_of(&spot, 3).await?;
+    reader.records_only_of(&test_log, 3).await?;
     reader.source.begin(2, 1);
     assert_eq!(texts(&reader.records(1).await?), ["b"]);
     Ok(())
@@ -285,17 +290,17 @@ async fn nothing_is_read_before_it_is_said_from_where() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn more_than_is_taken_waits_within_bounds_and_in_order() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let (topic, text) = (spot.commands(), "x".repeat(2_000));
-    let (mut producer, count) = (spot.producer()?, 40_000);
+    let test_log = TestLog::new()?;
+    let (topic, text) = (test_log.commands(), "x".repeat(2_000));
+    let (mut producer, count) = (test_log.producer()?, 40_000);
     let records: Vec<_> = (0..count / 2).flat_map(|_| [0, 1].map(|to| outgoing(&topic, to, &text))).collect();
     for some in records.chunks(5_000) {
         producer.send(some)?;
     }
-    let mut reader = spot.source()?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
     // Nobody takes anything meanwhile: the queue is full long before somebody else has read it all.
-    let mut tail = Tail::open(&spot.options, &topic, None, From::Beginning)?;
+    let mut tail = Tail::open(&test_log.options, &topic, None, From::Beginning)?;
     assert_eq!(read_to_the_end(&mut tail)?.len(), count);
     let mut next = BTreeMap::from([(0, 0), (1, 0)]);
     for record in reader.records(count).await? {
@@ -309,15 +314,15 @@ async fn more_than_is_taken_waits_within_bounds_and_in_order() -> anyhow::Result
 
 #[tokio::test]
 async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let mut first = spot.source()?;
+    let test_log = TestLog::new()?;
+    let mut first = test_log.source()?;
     first.begin_all(4).await?;
-    spot.produce(0, &["a"])?;
+    test_log.produce(0, &["a"])?;
     first.records(1).await?;
     for partition in 0..4 {
         first.source.commit(partition, u64::from(partition == 0));
     }
-    let mut second = spot.source()?;
+    let mut second = test_log.source()?;
     let deadline = patience::deadline();
     while first.assigned.len() != 2 || second.assigned.len() != 2 {
         assert!(!deadline.is_over(), "{:?} and {:?}", first.assigned, second.assigned);
@@ -330,7 +335,7 @@ async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> an
         second.source.begin(one.partition, next);
     }
     for partition in 0..4 {
-        spot.produce(partition, &["b"])?;
+        test_log.produce(partition, &["b"])?;
     }
     assert_eq!(
         (texts(&first.records(2).await?), texts(&second.records(2).await?)),
@@ -348,19 +353,19 @@ async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> an
 
 #[tokio::test]
 async fn what_is_deleted_below_a_reader_is_told_and_never_skipped() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    spot.produce(0, &["a", "b", "c"])?;
-    spot.produce(1, &["elsewhere"])?;
-    Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    test_log.produce(0, &["a", "b", "c"])?;
+    test_log.produce(1, &["elsewhere"])?;
+    Trimmer::open(&test_log.options)?.delete_below(&test_log.commands(), 0, 2)?;
+    let mut reader = test_log.source()?;
     reader.until_assigned(4).await?;
     assert_eq!(reader.assigned[&0].bounds, 2..3);
     reader.source.begin(0, 1);
     reader.source.begin(1, 0);
     let failure = reader.failure().await?;
     assert!(matches!(failure, SourceError::OutOfRange { partition: 0, offset: 1, .. }), "{failure}");
-    spot.produce(0, &["d"])?;
-    spot.produce(1, &["still read"])?;
+    test_log.produce(0, &["d"])?;
+    test_log.produce(1, &["still read"])?;
     let deadline = patience::deadline();
     loop {
         assert!(!deadline.is_over(), "the other partitions go on");
@@ -396,16 +401,16 @@ fn compressed(options: &Options, partition: i32, records: usize, bytes: usize) -
 
 #[tokio::test]
 async fn a_batch_that_unpacks_to_too_much_is_passed_over_and_told() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
-    spot.produce(0, &["before"])?;
-    compressed(&spot.options, 0, 37, 4 << 20)?;
-    spot.produce(0, &["between"])?;
-    compressed(&spot.options, 0, 12, 12 << 20)?;
-    compressed(&spot.options, 0, 1, 140 << 20)?;
-    spot.produce(0, &["behind"])?;
-    spot.produce(1, &["elsewhere"])?;
+    test_log.produce(0, &["before"])?;
+    compressed(&test_log.options, 0, 37, 4 << 20)?;
+    test_log.produce(0, &["between"])?;
+    compressed(&test_log.options, 0, 12, 12 << 20)?;
+    compressed(&test_log.options, 0, 1, 140 << 20)?;
+    test_log.produce(0, &["behind"])?;
+    test_log.produce(1, &["elsewhere"])?;
     let (elsewhere, records): (Vec<_>, Vec<_>) =
         reader.records(7).await?.into_iter().partition(|record| record.partition == 1);
     assert_eq!(texts(&elsewhere), ["elsewhere"]);
@@ -419,11 +424,11 @@ async fn a_batch_that_unpacks_to_too_much_is_passed_over_and_told() -> anyhow::R
 
 #[tokio::test]
 async fn a_record_as_large_as_records_may_be_comes_however_well_it_was_compressed() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::new()?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
-    let bytes = spot.options.record_bytes_max;
-    compressed(&spot.options, 0, 1, bytes)?;
+    let bytes = test_log.options.record_bytes_max;
+    compressed(&test_log.options, 0, 1, bytes)?;
     let record = reader.records(1).await?.remove(0);
     assert_eq!((record.lost, record.value.map(|value| value.len())), (None, Some(bytes)));
     Ok(())
@@ -431,26 +436,26 @@ async fn a_record_as_large_as_records_may_be_comes_however_well_it_was_compresse
 
 #[tokio::test]
 async fn a_topic_that_is_made_again_is_told_and_not_read_on() -> anyhow::Result<()> {
-    let mut spot = Spot::new()?;
-    spot.produce(0, &["a", "b"])?;
-    let mut reader = spot.source()?;
+    let mut test_log = TestLog::new()?;
+    test_log.produce(0, &["a", "b"])?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
     reader.records(2).await?;
     let former = reader.source.topic().clone();
-    topics::remove(&spot.options)?;
+    topics::remove(&test_log.options)?;
     // What is sent into a topic that goes is given up soon, and sent again.
-    let within_ms = std::mem::replace(&mut spot.options.call_timeout_ms, 10_000);
+    let within_ms = std::mem::replace(&mut test_log.options.call_timeout_ms, 10_000);
     let deadline = patience::deadline();
-    while topics::create(&spot.options).is_err() || spot.produce(0, &["A", "B", "C", "D"]).is_err() {
+    while topics::create(&test_log.options).is_err() || test_log.produce(0, &["A", "B", "C", "D"]).is_err() {
         assert!(!deadline.is_over(), "the topic is never made again");
     }
-    spot.options.call_timeout_ms = within_ms;
+    test_log.options.call_timeout_ms = within_ms;
     // The topic's id is looked at when the group is assigned anew, and now and then.
     let failure = reader.failure().await?;
     assert!(matches!(failure, SourceError::MadeAgain { .. }), "{failure}");
     assert!(failure.to_string().contains(&topic_id::text(&former.incarnation)), "{failure}");
     reader.close().await?;
-    let mut next = spot.source()?;
+    let mut next = test_log.source()?;
     assert_ne!(next.source.topic().incarnation, former.incarnation);
     next.begin_all(4).await?;
     assert_eq!(next.assigned[&0].committed.map(|(id, _)| id), None, "brokers forget what was committed");
@@ -461,15 +466,15 @@ async fn a_topic_that_is_made_again_is_told_and_not_read_on() -> anyhow::Result<
 #[tokio::test]
 async fn a_source_outlives_a_broker_that_is_killed() -> anyhow::Result<()> {
     let cluster = Cluster::start(Version::V4_4_0, 1)?;
-    let spot = Spot::on(&cluster)?;
-    let mut reader = spot.source()?;
+    let test_log = TestLog::on(&cluster)?;
+    let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
-    spot.produce(0, &["a", "b"])?;
+    test_log.produce(0, &["a", "b"])?;
     assert_eq!(texts(&reader.records(2).await?), ["a", "b"]);
     reader.source.commit(0, 2);
     cluster.kill(1)?;
     cluster.restart(1)?;
-    spot.produce(0, &["c"])?;
+    test_log.produce(0, &["c"])?;
     let (deadline, mut found) = (patience::deadline(), Vec::new());
     while found.is_empty() {
         assert!(!deadline.is_over(), "nothing comes any more");
@@ -503,30 +508,30 @@ async fn a_topic_that_is_not_there_is_refused_with_the_way_out() -> anyhow::Resu
 
 #[test]
 fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
-    let mut spot = Spot::new()?;
+    let mut test_log = TestLog::new()?;
     // Not shorter than librdkafka keeps a message: it refuses the producer.
-    spot.options.transaction_timeout_ms = 900_000;
-    let topic = spot.commands();
-    let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
+    test_log.options.transaction_timeout_ms = 900_000;
+    let topic = test_log.commands();
+    let mut producer = Producer::open_transactional(&test_log.options, "somebody")?;
     producer.transact(&[outgoing(&topic, 0, "a"), outgoing(&topic, 3, "b")], Ending::Commit)?;
     producer.transact(&[outgoing(&topic, 0, "aborted")], Ending::Abort)?;
-    let mut tail = Tail::open(&spot.options, &topic, None, From::Beginning)?;
+    let mut tail = Tail::open(&test_log.options, &topic, None, From::Beginning)?;
     let mut found = read_to_the_end(&mut tail)?;
     found.sort();
     assert_eq!(found, ["a", "b"]);
     // Nothing else came before the end, and nothing comes before this.
     assert_eq!(tail.next(Duration::ZERO)?, Step::Nothing);
-    spot.produce(0, &["c"])?;
+    test_log.produce(0, &["c"])?;
     let Step::Record(record) = tail.next(patience::most())? else { anyhow::bail!("it goes on") };
     assert_eq!((record.partition, record.value.as_deref()), (0, Some(&b"c"[..])));
     assert!(record.time_ms > 1_700_000_000_000);
-    let mut later = Tail::open(&spot.options, &topic, Some(0), From::Offset(record.offset))?;
+    let mut later = Tail::open(&test_log.options, &topic, Some(0), From::Offset(record.offset))?;
     assert_eq!(read_to_the_end(&mut later)?, ["c"]);
-    let mut new = Tail::open(&spot.options, &topic, None, From::End)?;
+    let mut new = Tail::open(&test_log.options, &topic, None, From::End)?;
     assert_eq!(read_to_the_end(&mut new)?, Vec::<String>::new());
-    spot.produce(2, &["d"])?;
+    test_log.produce(2, &["d"])?;
     assert!(matches!(new.next(patience::most())?, Step::Record(_)));
-    let refusal = Tail::open(&spot.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
+    let refusal = Tail::open(&test_log.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
     assert!(refusal.to_string().contains("no offset 99"), "{refusal}");
     Ok(())
 }
@@ -546,13 +551,13 @@ fn read_to_the_end(tail: &mut Tail) -> anyhow::Result<Vec<String>> {
 
 #[test]
 fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
-    let topic = spot.commands();
-    let mut tail = Tail::open(&spot.options, &topic, None, From::End)?;
+    let test_log = TestLog::new()?;
+    let topic = test_log.commands();
+    let mut tail = Tail::open(&test_log.options, &topic, None, From::End)?;
     let lines: String = (0..20).map(|number| format!("order-{number}:java\n")).collect();
     let arguments = [
         "--bootstrap-server",
-        &spot.options.bootstrap_servers,
+        &test_log.options.bootstrap_servers,
         "--topic",
         &topic,
         "--property",
@@ -573,7 +578,8 @@ fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
         .keys()
         .map(|key| OutgoingRecord { topic: &topic, key: Some(key), ..OutgoingRecord::default() })
         .collect();
-    let ours: Vec<_> = spot.producer()?.send(&records)?.into_iter().map(|(partition, _)| partition).collect();
+    let ours: Vec<_> =
+        test_log.producer()?.send(&records)?.into_iter().map(|(partition, _)| partition).collect();
     assert_eq!(ours, theirs.values().copied().collect::<Vec<_>>());
     Ok(())
 }

@@ -18,13 +18,13 @@ use everlog_tests::{patience, raw};
 use serde_json::Value;
 
 /// A log of a test's own on a cluster.
-struct Spot {
+struct TestLog {
     variables: Vec<(&'static str, String)>,
     options: Options,
     dir: tempfile::TempDir,
 }
 
-impl Spot {
+impl TestLog {
     fn new(cluster: &Cluster) -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = Options::new(cluster.bootstrap());
@@ -112,37 +112,37 @@ fn until(
 
 #[tokio::test]
 async fn events_are_exported_as_lines_of_json_by_filter() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    let server = spot.node().await?;
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    let server = test_log.node().await?;
     for id in ["order-1", "order-2"] {
         start(&server, id).await?;
     }
-    let all = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
+    let all = until(|| test_log.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
     let types: Vec<_> =
         all.iter().filter(|line| line["workflow_id"] == "order-1").map(|line| &line["type"]).collect();
     assert_eq!(types, ["WorkflowExecutionStarted", "WorkflowTaskScheduled"]);
     let started =
         all.iter().find(|line| line["type"] == "WorkflowExecutionStarted").context("there are two")?;
     assert_eq!(started["workflow_execution_started"]["workflow_type"], "Order", "{started}");
-    assert_eq!(started["record"]["topic"], spot.topic("events").as_str());
+    assert_eq!(started["record"]["topic"], test_log.topic("events").as_str());
     let words = ["events", "export", "--workflow-id", "order-2", "--type", "WorkflowExecutionStarted"];
-    let one = spot.run(&words, "")?.lines()?;
+    let one = test_log.run(&words, "")?.lines()?;
     assert_eq!((one.len(), one[0]["workflow_id"].as_str()), (1, Some("order-2")));
     let words = ["events", "tail", "--from-beginning", "--limit", "3"];
-    assert_eq!(spot.run(&words, "")?.lines()?.len(), 3);
-    let none = spot.run(&["events", "export", "--namespace", "elsewhere"], "")?;
+    assert_eq!(test_log.run(&words, "")?.lines()?.len(), 3);
+    let none = test_log.run(&["events", "export", "--namespace", "elsewhere"], "")?;
     assert_eq!((none.code, none.out.as_str()), (Some(0), ""));
     Ok(())
 }
 
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_a_tail_quietly() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    let server = spot.node().await?;
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    let server = test_log.node().await?;
     start(&server, "order-1").await?;
     let mut command = Command::new(binary()?);
     command.args(["events", "tail", "--from-beginning"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut tail = command.envs(spot.variables.iter().map(|(name, value)| (*name, value))).spawn()?;
+    let mut tail = command.envs(test_log.variables.iter().map(|(name, value)| (*name, value))).spawn()?;
     let mut lines = std::io::BufReader::new(tail.stdout.take().context("it has one")?);
     let mut line = String::new();
     std::io::BufRead::read_line(&mut lines, &mut line)?;
@@ -158,18 +158,18 @@ async fn a_reader_that_goes_away_ends_a_tail_quietly() -> anyhow::Result<()> {
 
 #[test]
 fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    topics::create(&spot.options)?;
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    topics::create(&test_log.options)?;
     let begin =
         ["command", "send", "--workflow-id", "order-1", "--namespace", "default", "--command-id", "c-1"];
     let words =
         ["--deliver-at", "1700000000000", "start", "--workflow-type", "Order", "--task-queue", "orders"];
-    let output = spot.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
+    let output = test_log.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
     assert_eq!(output.code, Some(0), "{output:?}");
     let json = "{\"type\": \"cancel\",  \"cancel\": {\"reason\": \"12345678901234567890123\"}}";
-    let by_hand = spot.run(&[&begin[..], &["json"]].concat(), json)?;
+    let by_hand = test_log.run(&[&begin[..], &["json"]].concat(), json)?;
     assert_eq!(by_hand.code, Some(0), "{by_hand:?}");
-    let records = read(&spot.options, &spot.topic("commands"), 2)?;
+    let records = read(&test_log.options, &test_log.topic("commands"), 2)?;
     let places: Vec<_> = records.iter().map(|record| (record.partition, record.offset)).collect();
     for (output, (partition, offset)) in [output, by_hand].iter().zip(places) {
         let line = &output.lines()?[0];
@@ -193,7 +193,7 @@ fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
         ("deliver-at", Some(b"1700000000000")),
     ];
     assert_eq!(headers, expected);
-    let bad = spot.run(&[&begin[..], &["signal", "--name", "n", "--input", "Ann"]].concat(), "")?;
+    let bad = test_log.run(&[&begin[..], &["signal", "--name", "n", "--input", "Ann"]].concat(), "")?;
     assert!(bad.code == Some(1) && bad.err.contains("is no JSON"), "{bad:?}");
     Ok(())
 }
@@ -244,9 +244,9 @@ fn commands_are_obeyed_or_refused(
 
 #[tokio::test]
 async fn commands_by_hand_are_obeyed_or_refused_on_kafka() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    let _server = spot.node().await?;
-    commands_are_obeyed_or_refused(|words, input| spot.run(words, input))
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    let _server = test_log.node().await?;
+    commands_are_obeyed_or_refused(|words, input| test_log.run(words, input))
 }
 
 #[tokio::test]
@@ -259,13 +259,13 @@ async fn commands_by_hand_are_obeyed_or_refused_by_an_embedded_node() -> anyhow:
 
 #[test]
 fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    topics::create(&spot.options)?;
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    topics::create(&test_log.options)?;
     let words = ["command", "send", "--workflow-id", "a", "--reply", "--reply-timeout-ms", "1000", "cancel"];
-    let output = spot.run(&words, "")?;
+    let output = test_log.run(&words, "")?;
     assert!(output.code == Some(2) && output.err.contains("no outcome came within 1000 ms"), "{output:?}");
-    let record = read(&spot.options, &spot.topic("commands"), 1)?.remove(0);
-    let expected = ("reply-topic".to_owned(), Some(spot.topic("replies").into()));
+    let record = read(&test_log.options, &test_log.topic("commands"), 1)?.remove(0);
+    let expected = ("reply-topic".to_owned(), Some(test_log.topic("replies").into()));
     assert_eq!(record.headers, [expected]);
     Ok(())
 }
@@ -273,13 +273,13 @@ fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow:
 /// What to do was not said, but that a broker which had answered does not answer.
 #[test]
 fn more_replicas_than_brokers_are_refused_with_what_to_set() -> anyhow::Result<()> {
-    let mut spot = Spot::new(Cluster::shared()?)?;
-    spot.variables.retain(|(name, _)| *name != "EVERLOG_KAFKA__REPLICATION");
-    let output = spot.run(&["topics", "create"], "")?;
+    let mut test_log = TestLog::new(Cluster::shared()?)?;
+    test_log.variables.retain(|(name, _)| *name != "EVERLOG_KAFKA__REPLICATION");
+    let output = test_log.run(&["topics", "create"], "")?;
     let expected = "the cluster has 1 broker, kafka.replication is 3: set it to 1, or add brokers\n";
     assert!(output.code == Some(1) && output.err.ends_with(expected), "{output:?}");
     assert!(!output.err.contains("does not answer"), "{output:?}");
-    let none = spot.run(&["topics", "check"], "")?;
+    let none = test_log.run(&["topics", "check"], "")?;
     assert_eq!((none.code, none.out.matches("missing").count()), (Some(3), 9), "{none:?}");
     Ok(())
 }
@@ -338,21 +338,21 @@ fn until_well(run: impl Fn() -> anyhow::Result<CliOutput>) -> anyhow::Result<Cli
 
 #[tokio::test]
 async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::Result<()> {
-    let spot = Spot::new(Cluster::shared()?)?;
-    let nothing = spot.run(&["doctor", "--json"], "")?;
+    let test_log = TestLog::new(Cluster::shared()?)?;
+    let nothing = test_log.run(&["doctor", "--json"], "")?;
     assert_eq!(nothing.code, Some(3), "{nothing:?}");
     assert!(
         complaints(&nothing)?.iter().any(|(_, about, found)| about == "topics" && found.contains("missing"))
     );
-    let mut server = spot.node().await?;
+    let mut server = test_log.node().await?;
     start(&server, "order-1").await?;
-    until_well(|| spot.run(&["doctor", "--json"], ""))?;
+    until_well(|| test_log.run(&["doctor", "--json"], ""))?;
     // A node that serves was not disturbed.
     start(&server, "order-2").await?;
     ensure!(server.is_running(), "nobody fenced it");
-    let topic = spot.topic("commands");
+    let topic = test_log.topic("commands");
     // However long it takes to look, no broker ends it.
-    let patient = Options { transaction_timeout_ms: 900_000, ..spot.options.clone() };
+    let patient = Options { transaction_timeout_ms: 900_000, ..test_log.options.clone() };
     let mut producer = Producer::open_transactional(&patient, "somebody")?;
     producer.begin()?;
     producer.send(&[OutgoingRecord {
@@ -361,7 +361,7 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
         value: Some(b"x"),
         ..OutgoingRecord::default()
     }])?;
-    let open = spot.run(&["doctor", "--json"], "")?;
+    let open = test_log.run(&["doctor", "--json"], "")?;
     let found = complaints(&open)?;
     assert!(
         found.iter().any(|(verdict, about, found)| {
@@ -371,7 +371,7 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
     );
     producer.end(Ending::Abort)?;
     let is_well = || {
-        let table = spot.run(&["doctor"], "");
+        let table = test_log.run(&["doctor"], "");
         table
             .is_ok_and(|table| table.code == Some(0) && table.out.lines().all(|line| line.starts_with("ok ")))
     };
@@ -383,7 +383,7 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
     )?;
     assert!(nobody.code == Some(1) && nobody.err.contains("127.0.0.1:1"), "{nobody:?}");
     let words = ["doctor", "--json", "--registry", "http://127.0.0.1:1"];
-    let away = spot.run(&words, "")?;
+    let away = test_log.run(&words, "")?;
     assert!(
         away.code == Some(3) && complaints(&away)?.iter().any(|(_, about, _)| about == "registry"),
         "{away:?}"
@@ -392,18 +392,18 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
 }
 
 /// Several nodes of one log, each of which has some of its groups.
-struct Houses(Spot);
+struct Nodes(TestLog);
 
-impl Houses {
+impl Nodes {
     fn new(more: &[(&'static str, &str)]) -> anyhow::Result<Self> {
-        let mut spot = Spot::new(Cluster::shared()?)?;
-        spot.variables.push(("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".into()));
-        spot.variables.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        Ok(Self(spot))
+        let mut test_log = TestLog::new(Cluster::shared()?)?;
+        test_log.variables.push(("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".into()));
+        test_log.variables.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        Ok(Self(test_log))
     }
 
     async fn node(&self, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
-        let Spot { variables, options, dir } = &self.0;
+        let TestLog { variables, options, dir } = &self.0;
         let variables = [variables.as_slice(), more].concat();
         let data = dir.path().join(name);
         let mut node = Process::start(&options.bootstrap_servers, name, &data, &variables)?;
@@ -443,11 +443,11 @@ fn owners<'a>(lines: &'a [Value], node: &'a str) -> impl Iterator<Item = &'a Val
 
 #[tokio::test]
 async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result<()> {
-    let houses = Houses::new(&[])?;
-    let run = |words: &[&str]| houses.0.run(words, "");
+    let nodes = Nodes::new(&[])?;
+    let run = |words: &[&str]| nodes.0.run(words, "");
     let within_s = patience::most().as_secs().to_string();
-    let (mut first, mut second) = (houses.node("a", &[]).await?, houses.node("b", &[]).await?);
-    let both = houses.until(|code, lines| {
+    let (mut first, mut second) = (nodes.node("a", &[]).await?, nodes.node("b", &[]).await?);
+    let both = nodes.until(|code, lines| {
         code == Some(0) && ["a", "b"].iter().all(|node| owners(lines, node).count() == 2)
     })?;
     let states = ["a", "b"].map(|node| state(&both, node));
@@ -460,7 +460,7 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
 
     let moved = run(&["cluster", "move", "--within-s", &within_s, "0", "b"])?;
     assert_eq!(moved.code, Some(0), "{moved:?}");
-    let now = houses.until(|code, _| code == Some(0))?;
+    let now = nodes.until(|code, _| code == Some(0))?;
     let of = |lines: &[Value], field: &str| line(lines, "partition", 0).and_then(|line| line[field].as_u64());
     assert_eq!(line(&now, "partition", 0).context("it is there")?["node"], "b");
     let is_another_owner = || of(&now, "term") > of(&both, "term") && of(&now, "fence") > of(&both, "fence");
@@ -473,7 +473,7 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
 
     let drained = run(&["cluster", "drain", "--within-s", &within_s, "a"])?;
     assert_eq!(drained.code, Some(0), "{drained:?}");
-    houses.until(|code, lines| {
+    nodes.until(|code, lines| {
         code == Some(0) && state(lines, "a").as_deref() == Some("drained") && owners(lines, "b").count() == 4
     })?;
     let drained = "ready\nthe node is drained by an operator: it serves no partition\n";
@@ -490,10 +490,10 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
     assert!(first.metric("everlog_cluster_groups_handed_over_total", "").await? >= 1.0);
     let undone = run(&["cluster", "drain", "a", "--undo"])?;
     assert_eq!(undone.code, Some(0), "{undone:?}");
-    houses.until(|code, lines| code == Some(0) && owners(lines, "a").count() > 0)?;
+    nodes.until(|code, lines| code == Some(0) && owners(lines, "a").count() > 0)?;
 
     first.kill()?;
-    let without = houses.until(|code, lines| {
+    let without = nodes.until(|code, lines| {
         let is_told = line(lines, "node", "a").is_some_and(|line| !line["gone_since_ms"].is_null());
         code == Some(0) && owners(lines, "b").count() == 4 && is_told
     })?;
@@ -504,18 +504,18 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
     // The next one that places forgets nodes sooner.
     second.stop().await?;
     let soon = [("EVERLOG_CLUSTER__FORGET_AFTER_MS", "5000".to_owned())];
-    let _second = houses.node("b", &soon).await?;
-    houses.until(|_, lines| state(lines, "a").is_none())?;
-    let first = houses.node("a", &[]).await?;
-    houses.until(|code, lines| code == Some(0) && owners(lines, "a").count() > 0)?;
+    let _second = nodes.node("b", &soon).await?;
+    nodes.until(|_, lines| state(lines, "a").is_none())?;
+    let first = nodes.node("a", &[]).await?;
+    nodes.until(|code, lines| code == Some(0) && owners(lines, "a").count() > 0)?;
     assert!(first.metric("everlog_cluster_nodes", "").await? >= 2.0);
     Ok(())
 }
 
 #[tokio::test]
 async fn nodes_that_do_not_fit_together_are_found() -> anyhow::Result<()> {
-    let houses = Houses::new(&[])?;
-    let folder = houses.0.dir.path();
+    let nodes = Nodes::new(&[])?;
+    let folder = nodes.0.dir.path();
     let file = |name: &str, text: &str| -> anyhow::Result<String> {
         std::fs::write(folder.join(name), text)?;
         Ok(folder.join(name).display().to_string())
@@ -524,26 +524,26 @@ async fn nodes_that_do_not_fit_together_are_found() -> anyhow::Result<()> {
     let secret =
         ("EVERLOG_CLUSTER__SECRET_FILE", file("secret", "a secret of many characters, long enough")?);
     // Its keys are made, and stand in `control`.
-    let _first = houses.node("a", &[]).await?;
-    let _second = houses.node("b", &[keys]).await?;
-    let both = houses.until(|_, lines| {
+    let _first = nodes.node("a", &[]).await?;
+    let _second = nodes.node("b", &[keys]).await?;
+    let both = nodes.until(|_, lines| {
         ["a", "b"].iter().all(|node| line(lines, "node", *node).is_some_and(|line| !line["keys"].is_null()))
     })?;
     let keys = |node: &str| line(&both, "node", node).and_then(|line| line["keys"].as_array().cloned());
     let (shared, own) = (keys("a").context("it is there")?, keys("b").context("it is there")?);
     assert_eq!((shared.len(), own.len()), (1, 1), "what stands in control is no key of a node with a file");
     assert_ne!(shared, own);
-    let found = complaints(&houses.0.run(&["doctor", "--json"], "")?)?;
+    let found = complaints(&nodes.0.run(&["doctor", "--json"], "")?)?;
     assert!(found.iter().any(|(verdict, about, _)| verdict == "fail" && about == "keys"), "{found:?}");
 
-    let _third = houses.node("c", std::slice::from_ref(&secret)).await?;
-    houses.until(|_, lines| state(lines, "c").as_deref() == Some("refuses"))?;
-    let found = complaints(&houses.0.run(&["doctor", "--json"], "")?)?;
+    let _third = nodes.node("c", std::slice::from_ref(&secret)).await?;
+    nodes.until(|_, lines| state(lines, "c").as_deref() == Some("refuses"))?;
+    let found = complaints(&nodes.0.run(&["doctor", "--json"], "")?)?;
     let refusals = |found: &[(String, String, String)]| {
         found.iter().filter(|(_, _, found)| found.contains("do not trust each other")).count()
     };
     assert_eq!(refusals(&found), 1, "{found:?}");
-    let variables = [houses.0.variables.clone(), vec![secret]].concat();
+    let variables = [nodes.0.variables.clone(), vec![secret]].concat();
     let knowing = complaints(&run(&["doctor", "--json"], &variables, "")?)?;
     assert_eq!(refusals(&knowing), 0, "{knowing:?}");
     Ok(())
@@ -574,20 +574,23 @@ async fn the_doctor_asks_an_embedded_node_and_opens_nothing_of_its_own() -> anyh
 #[tokio::test]
 async fn the_brokers_of_the_older_line_serve_a_node() -> anyhow::Result<()> {
     let cluster = Cluster::start_with(Version::V3_9_2, 1, &[])?;
-    let spot = Spot::new(&cluster)?;
-    let made = spot.run(&["topics", "create"], "")?;
+    let test_log = TestLog::new(&cluster)?;
+    let made = test_log.run(&["topics", "create"], "")?;
     assert_eq!((made.code, made.out.as_str()), (Some(0), "The topics are as they must be.\n"), "{made:?}");
-    let mut server = spot.node().await?;
+    let mut server = test_log.node().await?;
     start(&server, "order-1").await?;
     server.crash().await?;
     start(&server, "order-2").await?;
-    let both = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
+    let both = until(|| test_log.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
     let ids: Vec<_> =
         both.iter().filter(|line| line["event_id"] == 1).map(|line| &line["workflow_id"]).collect();
     assert!(ids.contains(&&Value::from("order-1")) && ids.contains(&&Value::from("order-2")), "{ids:?}");
-    let sent = spot.run(&["command", "send", "--workflow-id", "order-1", "cancel"], "")?;
+    let sent = test_log.run(&["command", "send", "--workflow-id", "order-1", "cancel"], "")?;
     assert_eq!(sent.code, Some(0), "{sent:?}");
     // The brokers hear of the killed process until its session ends, and the doctor says so till then.
-    until(|| spot.run(&["doctor", "--json"], ""), |lines| lines.iter().all(|line| line["verdict"] == "ok"))?;
+    until(
+        || test_log.run(&["doctor", "--json"], ""),
+        |lines| lines.iter().all(|line| line["verdict"] == "ok"),
+    )?;
     Ok(())
 }

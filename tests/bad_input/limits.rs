@@ -40,13 +40,13 @@ const STREAMS: usize = 2_000;
 const POLL: Duration = Duration::from_secs(4);
 const ENTRIES: usize = 1_000_000;
 
-struct House {
+struct Harness {
     server: Server,
     world: World,
     _dir: tempfile::TempDir,
 }
 
-async fn house() -> anyhow::Result<House> {
+async fn harness() -> anyhow::Result<Harness> {
     let dir = tempfile::tempdir()?;
     let server = Server::start(dir.path(), &[]).await?;
     let world = World::new(server.connect().await?).await?;
@@ -55,10 +55,10 @@ async fn house() -> anyhow::Result<House> {
         page::get(server.metrics_address(), "/health/ready").await.is_ok_and(|(status, _)| status == 200)
     };
     patience::until("it is ready", is_ready).await?;
-    Ok(House { server, world, _dir: dir })
+    Ok(Harness { server, world, _dir: dir })
 }
 
-impl House {
+impl Harness {
     /// The most memory that the server ever had, in KiB.
     fn peak_kib(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid()))?;
@@ -87,7 +87,7 @@ fn expect(observation: &Observation, code: Code, message: &str) {
 
 #[tokio::test]
 async fn names_of_a_thousand_bytes_are_taken_and_come_back_whole() -> anyhow::Result<()> {
-    let House { world, server: _server, .. } = &house().await?;
+    let Harness { world, server: _server, .. } = &harness().await?;
     let id = text(1_000);
     let mut start = world.start_of(&id);
     start.workflow_type = Some(WorkflowType { name: text(1_000) });
@@ -106,7 +106,7 @@ async fn names_of_a_thousand_bytes_are_taken_and_come_back_whole() -> anyhow::Re
 
 #[tokio::test]
 async fn payloads_of_two_mebibytes_are_taken_and_come_back_whole() -> anyhow::Result<()> {
-    let House { world, server: _server, .. } = &house().await?;
+    let Harness { world, server: _server, .. } = &harness().await?;
     let run = world.begin(|start| start.input = payloads_of(BLOB_BYTES_MAX)).await?;
     let mut signal = signal_for(world, &run.id);
     signal.input = payloads_of(BLOB_BYTES_MAX);
@@ -140,7 +140,7 @@ fn start_of_bytes(world: &World, bytes: usize) -> Bytes {
 
 #[tokio::test]
 async fn a_request_of_four_mebibytes_is_taken_and_one_byte_more_is_not() -> anyhow::Result<()> {
-    let House { world, server: _server, .. } = &house().await?;
+    let Harness { world, server: _server, .. } = &harness().await?;
     let path = path_of::<StartWorkflowExecutionRequest>();
     let call = |bytes: usize| world.call(&path, Request::new(start_of_bytes(world, bytes)));
     expect(&observation(call(MESSAGE_BYTES_MAX).await), Code::Ok, "");
@@ -166,26 +166,26 @@ async fn call_by_hand(
 
 #[tokio::test]
 async fn a_message_that_claims_to_be_huge_is_refused_before_it_is_read() -> anyhow::Result<()> {
-    let mut house = house().await?;
-    let before_kib = house.peak_kib()?;
+    let mut harness = harness().await?;
+    let before_kib = harness.peak_kib()?;
     // Not compressed, 2,139,062,143 bytes long; compressed and as long; compressed and garbage.
     for body in ["\0\x7f\x7f\x7f\x7fabc", "\x01\x7f\x7f\x7f\x7fabc", "\x01\0\0\0\x03abc"] {
-        let answer = call_by_hand(&house.world.channel, body).await?;
+        let answer = call_by_hand(&harness.world.channel, body).await?;
         let status =
             answer.headers().get("grpc-status").map(|status| status.to_str().unwrap_or_default().to_owned());
         // In the head of the answer, since there is nothing else to say.
         assert!(status.as_deref().is_some_and(|status| status != "0"), "{body:?}: {answer:?}");
     }
-    house.is_well(before_kib).await
+    harness.is_well(before_kib).await
 }
 
 #[tokio::test]
 async fn a_small_body_that_expands_to_a_hundred_mebibytes_is_refused_before_it_does() -> anyhow::Result<()> {
-    let mut house = house().await?;
+    let mut harness = harness().await?;
     let path = path_of::<StartWorkflowExecutionRequest>().parse()?;
-    let before_kib = house.peak_kib()?;
+    let before_kib = harness.peak_kib()?;
     let zeros = Bytes::from(vec![0; 100 << 20]);
-    let mut client = Grpc::new(house.world.channel.clone()).send_compressed(CompressionEncoding::Gzip);
+    let mut client = Grpc::new(harness.world.channel.clone()).send_compressed(CompressionEncoding::Gzip);
     client.ready().await?;
     let answer = client.unary(Request::new(zeros), path, raw::BytesCodec).await;
     let status = answer.map(|answer: tonic::Response<Bytes>| answer.into_inner()).err();
@@ -194,12 +194,12 @@ async fn a_small_body_that_expands_to_a_hundred_mebibytes_is_refused_before_it_d
         matches!(&status, Some((Code::ResourceExhausted, message)) if message.starts_with("grpc: ") && message.contains("larger than max")),
         "{status:?}"
     );
-    house.is_well(before_kib).await
+    harness.is_well(before_kib).await
 }
 
 #[tokio::test]
 async fn a_compressed_request_is_read_like_any_other() -> anyhow::Result<()> {
-    let House { world, server: _server, .. } = &house().await?;
+    let Harness { world, server: _server, .. } = &harness().await?;
     let run = Run { id: world.fresh("run"), run_id: String::new(), queue: String::new() };
     let start = Bytes::from(world.start_of(&run.id).encode_to_vec());
     let mut client = Grpc::new(world.channel.clone())
@@ -213,11 +213,11 @@ async fn a_compressed_request_is_read_like_any_other() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_header_list_that_is_too_large_ends_its_own_call_only() -> anyhow::Result<()> {
-    let mut house = house().await?;
-    let before_kib = house.peak_kib()?;
+    let mut harness = harness().await?;
+    let before_kib = harness.peak_kib()?;
     for (headers, value_bytes) in [(1, 1 << 20), (2_000, 100), (20_000, 10)] {
-        let channel = house.server.connect().await?;
-        let start = house.world.start_of(&house.world.fresh("refused"));
+        let channel = harness.server.connect().await?;
+        let start = harness.world.start_of(&harness.world.fresh("refused"));
         let id = start.workflow_id.clone();
         let mut call = Request::new(Bytes::from(start.encode_to_vec()));
         for number in 0..headers {
@@ -227,23 +227,23 @@ async fn a_header_list_that_is_too_large_ends_its_own_call_only() -> anyhow::Res
         let path = path_of::<StartWorkflowExecutionRequest>();
         let answer = patience::answer(&path, raw::call(&channel, &path, call)).await?;
         assert!(answer.is_err(), "{headers} headers of {value_bytes} bytes were taken");
-        expect(&observation(house.world.send(house.world.describe(&id)).await), Code::NotFound, "");
+        expect(&observation(harness.world.send(harness.world.describe(&id)).await), Code::NotFound, "");
     }
-    house.is_well(before_kib).await
+    harness.is_well(before_kib).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_thousand_streams_wait_on_one_connection_while_others_are_served() -> anyhow::Result<()> {
-    let mut house = house().await?;
-    let before_kib = house.peak_kib()?;
-    let crowd = World { channel: house.server.connect().await?, ..house.world.clone() };
+    let mut harness = harness().await?;
+    let before_kib = harness.peak_kib()?;
+    let crowd = World { channel: harness.server.connect().await?, ..harness.world.clone() };
     let are_served = Arc::new(AtomicBool::new(false));
     let mut polls = JoinSet::new();
     for number in 0..STREAMS {
         polls.spawn(poll_until(crowd.clone(), format!("crowded-{}", number % 10), are_served.clone()));
     }
     for _ in 0..20 {
-        house.world.begin(|_fine| {}).await?;
+        harness.world.begin(|_fine| {}).await?;
     }
     are_served.store(true, Ordering::Relaxed);
     while let Some(observation) = polls.join_next().await {
@@ -252,7 +252,7 @@ async fn two_thousand_streams_wait_on_one_connection_while_others_are_served() -
             matches!(observation.code, Some(Code::Ok | Code::ResourceExhausted | Code::DeadlineExceeded));
         assert!(fits, "a poll got {observation}");
     }
-    house.is_well(before_kib).await
+    harness.is_well(before_kib).await
 }
 
 /// Polls again and again, until others have been served or it is refused: they are not served because the polls end.
@@ -330,8 +330,8 @@ fn crowded_commands() -> Vec<(&'static str, Vec<Command>)> {
 
 #[tokio::test]
 async fn a_map_of_a_million_entries_is_settled_in_little_memory() -> anyhow::Result<()> {
-    let mut house = house().await?;
-    let world = house.world.clone();
+    let mut harness = harness().await?;
+    let world = harness.world.clone();
     let run = world.begin(|_fine| {}).await?;
     let token = world.task(&run).await?.task_token;
     let mut faults = Vec::new();
@@ -342,9 +342,9 @@ async fn a_map_of_a_million_entries_is_settled_in_little_memory() -> anyhow::Res
         crowds.push((what, path, world.completion(&token, commands).encode_to_vec()));
     }
     for (what, path, bytes) in crowds {
-        let (before_kib, begun) = (house.peak_kib()?, Instant::now());
+        let (before_kib, begun) = (harness.peak_kib()?, Instant::now());
         let observation = observation(world.call(&path, Request::new(bytes.into())).await);
-        let (took, growth_kib) = (begun.elapsed(), house.peak_kib()?.saturating_sub(before_kib));
+        let (took, growth_kib) = (begun.elapsed(), harness.peak_kib()?.saturating_sub(before_kib));
         println!("{what}: {observation} after {took:?}, {growth_kib} KiB");
         let settled =
             matches!(observation.code, Some(Code::Ok | Code::InvalidArgument | Code::ResourceExhausted));
@@ -353,6 +353,6 @@ async fn a_map_of_a_million_entries_is_settled_in_little_memory() -> anyhow::Res
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let well_kib = house.peak_kib()?;
-    house.is_well(well_kib).await
+    let well_kib = harness.peak_kib()?;
+    harness.is_well(well_kib).await
 }

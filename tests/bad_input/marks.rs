@@ -29,14 +29,14 @@ const PAYLOADS: &str = "everlog_partition_large_payloads_total";
 const WORDS: [&str; 5] =
     ["events", "bytes of its history", "bytes of its state", "bytes of its memo", "bytes of one payload"];
 
-struct House {
+struct Harness {
     server: Server,
     world: World,
     log: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-async fn house() -> anyhow::Result<House> {
+async fn harness() -> anyhow::Result<Harness> {
     let dir = tempfile::tempdir()?;
     let log = dir.path().join("log");
     let path = log.to_str().context("a path of text")?;
@@ -48,10 +48,10 @@ async fn house() -> anyhow::Result<House> {
     ];
     let server = Server::start(&dir.path().join("data"), &variables).await?;
     let world = World::new(server.connect().await?).await?;
-    Ok(House { server, world, log, _dir: dir })
+    Ok(Harness { server, world, log, _dir: dir })
 }
 
-impl House {
+impl Harness {
     /// How many runs were beyond a mark so far.
     async fn counted(&self, metric: &str) -> anyhow::Result<f64> {
         page::metric(self.server.metrics_address(), metric).await?.context("the metric is there")
@@ -90,7 +90,7 @@ fn memo_of(encoded_bytes: usize) -> Bytes {
 
 #[tokio::test]
 async fn a_memo_and_a_state_that_are_beyond_their_marks_are_told_once() -> anyhow::Result<()> {
-    let house = house().await?;
+    let harness = harness().await?;
     let rows: [(&str, usize, f64, &[&str]); 4] = [
         (MEMOS, MEMO_BYTES, 0.0, &[]),
         (MEMOS, MEMO_BYTES + 1, 1.0, &["bytes of its memo"]),
@@ -98,30 +98,30 @@ async fn a_memo_and_a_state_that_are_beyond_their_marks_are_told_once() -> anyho
         (STATES, STATE_BYTES + 1, 1.0, &["bytes of its history", "bytes of its state", "bytes of its memo"]),
     ];
     for (metric, bytes, more, words) in rows {
-        let before = house.counted(metric).await?;
-        let run = house.world.begin(|start| start.memo = Some(memo_of(bytes))).await?;
-        let observation = (house.counted(metric).await? - before, house.said(&run)?);
+        let before = harness.counted(metric).await?;
+        let run = harness.world.begin(|start| start.memo = Some(memo_of(bytes))).await?;
+        let observation = (harness.counted(metric).await? - before, harness.said(&run)?);
         ensure!(observation.0 == more && observation.1 == words, "a memo of {bytes} bytes: {observation:?}");
     }
-    let run = house.world.begin(|start| start.memo = Some(memo_of(MEMO_BYTES + 1))).await?;
-    let before = house.counted(MEMOS).await?;
+    let run = harness.world.begin(|start| start.memo = Some(memo_of(MEMO_BYTES + 1))).await?;
+    let before = harness.counted(MEMOS).await?;
     for bytes in [MEMO_BYTES, MEMO_BYTES + 1] {
-        house.world.work(&run, vec![upsert_memo(memo_of(bytes))]).await?;
-        house.signal(&run, None).await?;
+        harness.world.work(&run, vec![upsert_memo(memo_of(bytes))]).await?;
+        harness.signal(&run, None).await?;
     }
-    let said = house.said(&run)?;
+    let said = harness.said(&run)?;
     let memos = said.iter().filter(|words| **words == "bytes of its memo").count();
-    ensure!(house.counted(MEMOS).await? == before && memos == 1, "it was told before: {said:?}");
+    ensure!(harness.counted(MEMOS).await? == before && memos == 1, "it was told before: {said:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_payload_that_is_beyond_its_mark_is_told_once() -> anyhow::Result<()> {
-    let house = house().await?;
-    let run = house.world.begin(|_fine| {}).await?;
+    let harness = harness().await?;
+    let run = harness.world.begin(|_fine| {}).await?;
     for (bytes, runs) in [(BLOB_BYTES, 0.0), (BLOB_BYTES + 1, 1.0), (BLOB_BYTES + 1, 1.0)] {
-        house.signal(&run, payloads_of(bytes)).await?;
-        let (observation, said) = (house.counted(PAYLOADS).await?, house.said(&run)?);
+        harness.signal(&run, payloads_of(bytes)).await?;
+        let (observation, said) = (harness.counted(PAYLOADS).await?, harness.said(&run)?);
         let lines = said.iter().filter(|words| **words == "bytes of one payload").count();
         ensure!((observation, lines as f64) == (runs, runs), "{bytes} bytes: {observation}, {said:?}");
     }
@@ -130,12 +130,12 @@ async fn a_payload_that_is_beyond_its_mark_is_told_once() -> anyhow::Result<()> 
 
 #[tokio::test]
 async fn a_history_that_is_beyond_its_mark_of_events_is_told_once() -> anyhow::Result<()> {
-    let house = house().await?;
-    let run = house.world.begin(|_fine| {}).await?;
+    let harness = harness().await?;
+    let run = harness.world.begin(|_fine| {}).await?;
     for (events, histories) in [(3, 0.0), (4, 0.0), (EVENTS, 0.0), (EVENTS + 1, 1.0), (EVENTS + 2, 1.0)] {
-        house.signal(&run, None).await?;
-        ensure!(house.world.history_length(&run.id).await? == events);
-        let (observation, said) = (house.counted(HISTORIES).await?, house.said(&run)?);
+        harness.signal(&run, None).await?;
+        ensure!(harness.world.history_length(&run.id).await? == events);
+        let (observation, said) = (harness.counted(HISTORIES).await?, harness.said(&run)?);
         let expected = if histories > 0.0 { &["events"][..] } else { &[] };
         ensure!(observation == histories && said == expected, "{events} events: {observation}, {said:?}");
     }
@@ -145,20 +145,20 @@ async fn a_history_that_is_beyond_its_mark_of_events_is_told_once() -> anyhow::R
 #[tokio::test]
 async fn a_history_that_is_beyond_its_mark_of_bytes_is_told() -> anyhow::Result<()> {
     const RUNS_MAX: usize = 200;
-    let house = house().await?;
+    let harness = harness().await?;
     // A request id and the time of an event take a byte more or less: runs are begun until they have come to both sides.
     let (mut at, mut beyond, mut runs, mut around) = (0, 0, 0, 0);
     while at == 0 || beyond == 0 {
         runs += 1;
         ensure!(runs < RUNS_MAX, "{at} at the mark, {beyond} a byte beyond it");
-        let run = house.world.begin(|_fine| {}).await?;
-        let begun = house.history_bytes(&run).await?;
+        let run = harness.world.begin(|_fine| {}).await?;
+        let begun = harness.history_bytes(&run).await?;
         let input = HISTORY_BYTES - begun - around + i64::from(runs % 2 == 0);
-        let before = house.counted(HISTORIES).await?;
-        house.signal(&run, payloads_of(usize::try_from(input)?)).await?;
-        let bytes = house.history_bytes(&run).await?;
+        let before = harness.counted(HISTORIES).await?;
+        harness.signal(&run, payloads_of(usize::try_from(input)?)).await?;
+        let bytes = harness.history_bytes(&run).await?;
         around = bytes - begun - input;
-        let (more, said) = (house.counted(HISTORIES).await? - before, house.said(&run)?);
+        let (more, said) = (harness.counted(HISTORIES).await? - before, harness.said(&run)?);
         let is_beyond = bytes > HISTORY_BYTES;
         let expected = if is_beyond { &["bytes of its history"][..] } else { &[] };
         ensure!(

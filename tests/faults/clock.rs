@@ -34,7 +34,7 @@ const SENTINEL: &str = "sentinel";
 const SENTINELS: usize = 3;
 
 /// A partition that the test drives, with the test's clock.
-struct House {
+struct DrivenPartition {
     // Fields are dropped in this order: the partition before its log, the log before its folder.
     partition: Option<Partition<Embedded, SharedRows>>,
     log: Option<Arc<Embedded>>,
@@ -88,7 +88,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     Ok(Opened { log, partition, inbox, router })
 }
 
-impl House {
+impl DrivenPartition {
     fn build() -> anyhow::Result<Self> {
         Self::with_clock_off(0)
     }
@@ -98,12 +98,12 @@ impl House {
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
         let Opened { log, partition, inbox, router } = open(dir.path(), &now_ms)?;
         let stats = partition.stats();
-        let mut house =
+        let mut driven =
             Self { partition: Some(partition), log: Some(log), inbox, router, stats, now_ms, off_ms, dir };
-        house.until("it serves", House::is_serving)?;
-        house.start(SENTINEL)?;
-        house.quiet()?;
-        Ok(house)
+        driven.until("it serves", DrivenPartition::is_serving)?;
+        driven.start(SENTINEL)?;
+        driven.quiet()?;
+        Ok(driven)
     }
 
     /// The process is killed and started again.
@@ -112,7 +112,7 @@ impl House {
         let Opened { log, partition, inbox, router } = open(self.dir.path(), &self.now_ms)?;
         self.stats = partition.stats();
         (self.partition, self.log, self.inbox, self.router) = (Some(partition), Some(log), inbox, router);
-        self.until("it serves again", House::is_serving)
+        self.until("it serves again", DrivenPartition::is_serving)
     }
 
     fn partition(&mut self) -> &mut Partition<Embedded, SharedRows> {
@@ -156,7 +156,7 @@ impl House {
         (0..SENTINELS).try_for_each(|number| self.signal(SENTINEL, &number.to_string()))
     }
 
-    /// Waits for an answer while the house is driven.
+    /// Waits for an answer while the partition is driven.
     fn call<T>(&mut self, call: impl Future<Output = T>) -> anyhow::Result<T> {
         let mut call = Box::pin(call);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -269,7 +269,7 @@ impl House {
 
     fn until_fired(&mut self, id: &str) -> anyhow::Result<()> {
         let what = format!("the timer of {id} fires");
-        self.until(&what, |house| house.firings(id) > 0)
+        self.until(&what, |driven| driven.firings(id) > 0)
     }
 
     /// The run is as it should be: its times never go back, its timer fired as often as said, and not early.
@@ -308,25 +308,25 @@ fn a_jump_forward_fires_what_is_due_by_the_clock_and_nothing_else() -> anyhow::R
     for (jump_ms, due_ms, not_due_ms) in
         [(HOUR_MS, HOUR_MS - MINUTE_MS, HOUR_MS + MINUTE_MS), (DAY_MS, 2 * HOUR_MS, 2 * DAY_MS)]
     {
-        let mut house = House::build()?;
-        house.start_timer("due", due_ms)?;
-        house.start_timer("exactly", jump_ms)?;
-        house.start_timer("not", not_due_ms)?;
-        house.quiet()?;
-        house.check("due", 0)?;
-        house.jump(jump_ms);
-        house.until_fired("due")?;
-        house.until_fired("exactly")?;
-        house.quiet()?;
+        let mut driven = DrivenPartition::build()?;
+        driven.start_timer("due", due_ms)?;
+        driven.start_timer("exactly", jump_ms)?;
+        driven.start_timer("not", not_due_ms)?;
+        driven.quiet()?;
+        driven.check("due", 0)?;
+        driven.jump(jump_ms);
+        driven.until_fired("due")?;
+        driven.until_fired("exactly")?;
+        driven.quiet()?;
         for (id, firings) in [("due", 1), ("exactly", 1), ("not", 0)] {
-            house.check(id, firings)?;
+            driven.check(id, firings)?;
         }
-        house.jump(not_due_ms - jump_ms - 1);
-        house.quiet()?;
-        house.check("not", 0)?;
-        house.jump(1);
-        house.until_fired("not")?;
-        house.check("not", 1)?;
+        driven.jump(not_due_ms - jump_ms - 1);
+        driven.quiet()?;
+        driven.check("not", 0)?;
+        driven.jump(1);
+        driven.until_fired("not")?;
+        driven.check("not", 1)?;
     }
     Ok(())
 }
@@ -334,16 +334,16 @@ fn a_jump_forward_fires_what_is_due_by_the_clock_and_nothing_else() -> anyhow::R
 #[test]
 fn a_partition_whose_clock_is_an_hour_off_fires_when_the_log_says_so() -> anyhow::Result<()> {
     for off_ms in [-HOUR_MS, HOUR_MS] {
-        let mut house = House::with_clock_off(off_ms)?;
-        house.start_timer("due", MINUTE_MS)?;
-        house.jump(MINUTE_MS - 1);
-        house.quiet()?;
-        house.check("due", 0)?;
-        house.jump(1);
-        house.until_fired("due")?;
-        house.quiet()?;
-        house.check("due", 1)?;
-        let wakes = house.stats.wakes.load(Ordering::Relaxed);
+        let mut driven = DrivenPartition::with_clock_off(off_ms)?;
+        driven.start_timer("due", MINUTE_MS)?;
+        driven.jump(MINUTE_MS - 1);
+        driven.quiet()?;
+        driven.check("due", 0)?;
+        driven.jump(1);
+        driven.until_fired("due")?;
+        driven.quiet()?;
+        driven.check("due", 1)?;
+        let wakes = driven.stats.wakes.load(Ordering::Relaxed);
         anyhow::ensure!(wakes <= 2, "{off_ms} ms off, it was woken {wakes} times");
     }
     Ok(())
@@ -351,104 +351,104 @@ fn a_partition_whose_clock_is_an_hour_off_fires_when_the_log_says_so() -> anyhow
 
 #[test]
 fn after_a_jump_back_nothing_fires_again_and_nothing_stops() -> anyhow::Result<()> {
-    let mut house = House::build()?;
-    house.start_timer("fired", MINUTE_MS)?;
-    house.jump(MINUTE_MS);
-    house.until_fired("fired")?;
-    house.start_timer("open", MINUTE_MS)?;
-    house.jump(-HOUR_MS);
-    house.quiet()?;
-    house.check("fired", 1)?;
-    house.check("open", 0)?;
+    let mut driven = DrivenPartition::build()?;
+    driven.start_timer("fired", MINUTE_MS)?;
+    driven.jump(MINUTE_MS);
+    driven.until_fired("fired")?;
+    driven.start_timer("open", MINUTE_MS)?;
+    driven.jump(-HOUR_MS);
+    driven.quiet()?;
+    driven.check("fired", 1)?;
+    driven.check("open", 0)?;
     // Whatever is asked for is done, under a time that does not go back.
-    let commits = house.commits();
-    house.signal("fired", "changed")?;
-    house.start_timer("new", SECOND_MS)?;
-    house.quiet()?;
+    let commits = driven.commits();
+    driven.signal("fired", "changed")?;
+    driven.start_timer("new", SECOND_MS)?;
+    driven.quiet()?;
     for (id, firings) in [("fired", 1), ("open", 0), ("new", 0)] {
-        house.check(id, firings)?;
+        driven.check(id, firings)?;
     }
-    house.until("outputs are committed", |house| {
-        house.jump(1);
-        house.commits() > commits
+    driven.until("outputs are committed", |driven| {
+        driven.jump(1);
+        driven.commits() > commits
     })?;
     // Once the clock is where it was, timers fire, each once.
-    house.jump(HOUR_MS + MINUTE_MS);
-    house.until_fired("open")?;
-    house.until_fired("new")?;
-    house.quiet()?;
+    driven.jump(HOUR_MS + MINUTE_MS);
+    driven.until_fired("open")?;
+    driven.until_fired("new")?;
+    driven.quiet()?;
     for id in ["fired", "open", "new"] {
-        house.check(id, 1)?;
+        driven.check(id, 1)?;
     }
     Ok(())
 }
 
 #[test]
 fn a_jump_back_over_a_crash_is_none_to_the_runs() -> anyhow::Result<()> {
-    let mut house = House::build()?;
-    house.start_timer("fired", MINUTE_MS)?;
-    house.start_timer("open", 10 * MINUTE_MS)?;
-    house.jump(MINUTE_MS);
-    house.until_fired("fired")?;
-    house.jump(-HOUR_MS);
-    house.signal("fired", "before")?;
-    house.signal("open", "before")?;
-    house.crash()?;
-    house.signal("fired", "changed")?;
+    let mut driven = DrivenPartition::build()?;
+    driven.start_timer("fired", MINUTE_MS)?;
+    driven.start_timer("open", 10 * MINUTE_MS)?;
+    driven.jump(MINUTE_MS);
+    driven.until_fired("fired")?;
+    driven.jump(-HOUR_MS);
+    driven.signal("fired", "before")?;
+    driven.signal("open", "before")?;
+    driven.crash()?;
+    driven.signal("fired", "changed")?;
     for (id, signals) in [("fired", 2), ("open", 1)] {
-        anyhow::ensure!(house.signals(id) == signals, "{id} has {} signals", house.signals(id));
+        anyhow::ensure!(driven.signals(id) == signals, "{id} has {} signals", driven.signals(id));
     }
-    house.start_timer("new", SECOND_MS)?;
-    house.quiet()?;
+    driven.start_timer("new", SECOND_MS)?;
+    driven.quiet()?;
     for (id, firings) in [("fired", 1), ("open", 0), ("new", 0)] {
-        house.check(id, firings)?;
+        driven.check(id, firings)?;
     }
-    house.jump(HOUR_MS + 9 * MINUTE_MS);
-    house.crash()?;
-    house.until_fired("open")?;
-    house.until_fired("new")?;
+    driven.jump(HOUR_MS + 9 * MINUTE_MS);
+    driven.crash()?;
+    driven.until_fired("open")?;
+    driven.until_fired("new")?;
     for id in ["fired", "open", "new"] {
-        house.check(id, 1)?;
+        driven.check(id, 1)?;
     }
     Ok(())
 }
 
 #[test]
 fn a_frozen_clock_fires_nothing_and_stops_nothing() -> anyhow::Result<()> {
-    let mut house = House::build()?;
-    house.start_timer("due", SECOND_MS)?;
-    let commits = house.commits();
+    let mut driven = DrivenPartition::build()?;
+    driven.start_timer("due", SECOND_MS)?;
+    let commits = driven.commits();
     for number in 0..20 {
-        house.signal("due", &number.to_string())?;
+        driven.signal("due", &number.to_string())?;
     }
-    house.quiet()?;
-    house.check("due", 0)?;
-    house.jump(SECOND_MS);
-    house.until_fired("due")?;
-    house.until("outputs are committed", |house| house.commits() > commits)?;
-    house.check("due", 1)
+    driven.quiet()?;
+    driven.check("due", 0)?;
+    driven.jump(SECOND_MS);
+    driven.until_fired("due")?;
+    driven.until("outputs are committed", |driven| driven.commits() > commits)?;
+    driven.check("due", 1)
 }
 
 #[test]
 fn a_clock_that_trembles_fires_each_timer_once() -> anyhow::Result<()> {
-    let mut house = House::build()?;
+    let mut driven = DrivenPartition::build()?;
     let ids: Vec<String> = (0..20).map(|number| format!("run-{number}")).collect();
     for (number, id) in (1..).zip(&ids) {
-        house.start_timer(id, number * SECOND_MS)?;
+        driven.start_timer(id, number * SECOND_MS)?;
     }
     // Forward and back around every due time, an hour off now and then.
     for step in 0..60 {
-        house.jump(if step % 2 == 0 { 900 } else { -200 });
-        house.turn()?;
+        driven.jump(if step % 2 == 0 { 900 } else { -200 });
+        driven.turn()?;
         if step % 20 == 10 {
-            house.jump(-HOUR_MS);
-            house.turn()?;
-            house.jump(HOUR_MS);
+            driven.jump(-HOUR_MS);
+            driven.turn()?;
+            driven.jump(HOUR_MS);
         }
     }
     for id in &ids {
-        house.until_fired(id)?;
+        driven.until_fired(id)?;
     }
-    house.quiet()?;
-    ids.iter().try_for_each(|id| house.check(id, 1))
+    driven.quiet()?;
+    ids.iter().try_for_each(|id| driven.check(id, 1))
 }

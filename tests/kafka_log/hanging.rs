@@ -15,7 +15,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Message};
 
-use crate::{Spot, again, append, commit, restored, row, text};
+use crate::{TestLog, again, append, commit, restored, row, text};
 
 /// How often a broker is killed until it leaves something.
 const ATTEMPTS: usize = 20;
@@ -40,8 +40,8 @@ fn until_left(mut is_left: impl FnMut() -> bool) {
 
 /// Whether a broker that was killed left something of a transaction without an end; if so, all of it got one end.
 fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
-    let spot = Spot::on(cluster.bootstrap(), 2);
-    let log = spot.open();
+    let test_log = TestLog::on(cluster.bootstrap(), 2);
+    let log = test_log.open();
     let fence = log.fence(0).expect("fence");
     for _ in 0..5 {
         append(&log, 0, &["a"]).expect("append");
@@ -49,10 +49,10 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
     commit(&log, 0, fence, 1, vec![row(&log, 0, "k", "before")]).expect("commit");
     let (key, incarnation) = (row(&log, 0, "k", "").key, log.incarnation());
     drop(log);
-    end_for_its_coordinator(&spot, &key, incarnation, fence, is_commit);
+    end_for_its_coordinator(&test_log, &key, incarnation, fence, is_commit);
     cluster.kill(1).expect("kill");
     cluster.restart(1).expect("restart");
-    let open = left_open(&spot);
+    let open = left_open(&test_log);
     if open == 0 {
         return false;
     }
@@ -62,7 +62,7 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
     } else {
         (1, "before", 0, vec![])
     };
-    let log = spot.open();
+    let log = test_log.open();
     // What hangs is ended.
     again(|| log.fence(0));
     assert_eq!(log.position(0).expect("position"), Some((applied, "p".into())));
@@ -76,7 +76,7 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
     assert_eq!(seen, histories, "all of it has one end");
     // Whether its end was lost as well is the broker's luck.
     assert_eq!(
-        replies_of(&spot).into_iter().flatten().collect::<Vec<_>>(),
+        replies_of(&test_log).into_iter().flatten().collect::<Vec<_>>(),
         replies,
         "readers get to the end"
     );
@@ -85,8 +85,14 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
 }
 
 /// Runs a transaction as the log itself does, to what its coordinator takes for the end.
-fn end_for_its_coordinator(spot: &Spot, key: &Bytes, incarnation: [u8; 16], fence: Fence, is_commit: bool) {
-    let (prefix, producer) = (&spot.options.prefix, begun(spot, "group-0"));
+fn end_for_its_coordinator(
+    test_log: &TestLog,
+    key: &Bytes,
+    incarnation: [u8; 16],
+    fence: Fence,
+    is_commit: bool,
+) {
+    let (prefix, producer) = (&test_log.options.prefix, begun(test_log, "group-0"));
     let position = [&5u64.to_be_bytes()[..], &incarnation, &fence.0.to_be_bytes(), b"p"].concat();
     let position_key = [0xff, 0xff, b'p', 0, 0, 0, 0];
     let [history, replies, changelog] = WRITTEN;
@@ -113,16 +119,16 @@ fn end_for_its_coordinator(spot: &Spot, key: &Bytes, incarnation: [u8; 16], fenc
 }
 
 /// In how many of its topics the transaction stays open: it is over for its coordinator, which sends no more markers.
-fn left_open(spot: &Spot) -> usize {
-    let id = format!("{}group-0", spot.options.prefix);
+fn left_open(test_log: &TestLog) -> usize {
+    let id = format!("{}group-0", test_log.options.prefix);
     let asked =
-        ["--bootstrap-server", &spot.options.bootstrap_servers, "describe", "--transactional-id", &id];
+        ["--bootstrap-server", &test_log.options.bootstrap_servers, "describe", "--transactional-id", &id];
     let state = || kafka::tool("org.apache.kafka.tools.TransactionsCommand", &asked, "");
     let is_over =
         || state().is_ok_and(|told| told.contains("CompleteCommit") || told.contains("CompleteAbort"));
     patience::until_blocking("it is over for its coordinator", is_over).expect("in time");
-    let (stable, all) = (reader(spot, "read_committed"), reader(spot, "read_uncommitted"));
-    let is_open = |topic: &&str| end_of(spot, topic, &stable) < end_of(spot, topic, &all);
+    let (stable, all) = (reader(test_log, "read_committed"), reader(test_log, "read_uncommitted"));
+    let is_open = |topic: &&str| end_of(test_log, topic, &stable) < end_of(test_log, topic, &all);
     WRITTEN.iter().copied().filter(is_open).count()
 }
 
@@ -145,32 +151,32 @@ fn a_log_that_goes_on_ends_what_a_broker_has_left_of_its_commits() {
 ///
 /// Its transactional id may be taken from it, by somebody who commits nothing with it.
 fn replies_left_by_a_commit(cluster: &Cluster, is_taken: bool) -> Vec<Option<String>> {
-    let spot = Spot::on(cluster.bootstrap(), 2);
-    let log = spot.open();
+    let test_log = TestLog::on(cluster.bootstrap(), 2);
+    let log = test_log.open();
     let fence = log.fence(0).expect("fence");
     append(&log, 0, &["a"]).expect("append");
     let reply = Output::new(Topic::Replies, "order-1".into(), Some("r".into()));
     commit(&log, 0, fence, 1, vec![reply]).expect("committed, as its coordinator has it");
     cluster.kill(1).expect("kill");
     cluster.restart(1).expect("restart");
-    let _taken = is_taken.then(|| begun(&spot, "group-0"));
+    let _taken = is_taken.then(|| begun(&test_log, "group-0"));
     // Nothing is committed here, and nothing is taken over.
-    replies_of(&spot)
+    replies_of(&test_log)
 }
 
-fn reader(spot: &Spot, isolation: &str) -> BaseConsumer {
+fn reader(test_log: &TestLog, isolation: &str) -> BaseConsumer {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &spot.options.bootstrap_servers).set("isolation.level", isolation);
+    config.set("bootstrap.servers", &test_log.options.bootstrap_servers).set("isolation.level", isolation);
     config.set("group.id", "hanging").set("enable.partition.eof", "true").create().expect("a consumer")
 }
 
-fn end_of_replies(spot: &Spot, reader: &BaseConsumer) -> i64 {
-    end_of(spot, "replies", reader)
+fn end_of_replies(test_log: &TestLog, reader: &BaseConsumer) -> i64 {
+    end_of(test_log, "replies", reader)
 }
 
 /// How far a reader of the first partition of a topic gets.
-fn end_of(spot: &Spot, topic: &str, reader: &BaseConsumer) -> i64 {
-    end_for(reader, &format!("{}{topic}", spot.options.prefix))
+fn end_of(test_log: &TestLog, topic: &str, reader: &BaseConsumer) -> i64 {
+    end_for(reader, &format!("{}{topic}", test_log.options.prefix))
 }
 
 /// How far a reader, which is assigned nothing, gets in the first partition of a topic.
@@ -190,12 +196,12 @@ pub fn end_for(reader: &BaseConsumer, topic: &str) -> i64 {
 }
 
 /// What a reader finds there; it gets to the end.
-fn replies_of(spot: &Spot) -> Vec<Option<String>> {
-    let (stable, all) = (reader(spot, "read_committed"), reader(spot, "read_uncommitted"));
-    let has_ended = || end_of_replies(spot, &stable) == end_of_replies(spot, &all);
+fn replies_of(test_log: &TestLog) -> Vec<Option<String>> {
+    let (stable, all) = (reader(test_log, "read_committed"), reader(test_log, "read_uncommitted"));
+    let has_ended = || end_of_replies(test_log, &stable) == end_of_replies(test_log, &all);
     patience::until_blocking("the replies have their ends", has_ended).expect("in time");
     let mut from = TopicPartitionList::new();
-    let topic = format!("{}replies", spot.options.prefix);
+    let topic = format!("{}replies", test_log.options.prefix);
     from.add_partition_offset(&topic, 0, Offset::Beginning).expect("a partition");
     stable.assign(&from).expect("assign");
     let mut values = Vec::new();
@@ -213,10 +219,10 @@ fn replies_of(spot: &Spot) -> Vec<Option<String>> {
 }
 
 /// A transaction of another process, by an id that a log has.
-pub fn begun(spot: &Spot, id: &str) -> BaseProducer {
+pub fn begun(test_log: &TestLog, id: &str) -> BaseProducer {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &spot.options.bootstrap_servers);
-    config.set("transactional.id", format!("{}{id}", spot.options.prefix));
+    config.set("bootstrap.servers", &test_log.options.bootstrap_servers);
+    config.set("transactional.id", format!("{}{id}", test_log.options.prefix));
     let producer: BaseProducer = config.create().expect("a producer");
     producer.init_transactions(patience::most()).expect("init");
     producer.begin_transaction().expect("begin");

@@ -18,20 +18,20 @@ mod resting;
 const TIMEOUT_MS_MAX: u64 = 900_000;
 
 /// Topics of a test's own on the shared broker, removed at its end.
-struct Spot {
+struct TestLog {
     options: Options,
     keeps: bool,
 }
 
-impl Spot {
+impl TestLog {
     /// Its log waits for the broker, however slow that is: nobody harms it.
     fn new() -> Self {
         let cluster = Cluster::shared().expect("a broker");
-        let mut spot = Self::on(cluster.bootstrap(), 2);
-        spot.keeps = false;
-        (spot.options.append_timeout_ms, spot.options.transaction_timeout_ms) =
+        let mut test_log = Self::on(cluster.bootstrap(), 2);
+        test_log.keeps = false;
+        (test_log.options.append_timeout_ms, test_log.options.transaction_timeout_ms) =
             (TIMEOUT_MS_MAX, TIMEOUT_MS_MAX);
-        spot
+        test_log
     }
 
     fn on(bootstrap: &str, partitions: u32) -> Self {
@@ -44,11 +44,11 @@ impl Spot {
         options.prefix = format!("spot-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
         (options.partitions, options.replication) = (partitions, replication);
         topics::create(&options).expect("topics");
-        Spot { options, keeps: true }
+        TestLog { options, keeps: true }
     }
 }
 
-impl Drop for Spot {
+impl Drop for TestLog {
     fn drop(&mut self) {
         if !self.keeps {
             topics::remove(&self.options).expect("topics are removed");
@@ -56,7 +56,7 @@ impl Drop for Spot {
     }
 }
 
-impl Backend for Spot {
+impl Backend for TestLog {
     type Home = Kafka;
     fn open(&self) -> Kafka {
         Kafka::open(self.options.clone()).expect("open")
@@ -65,13 +65,13 @@ impl Backend for Spot {
 
 #[test]
 fn kafka_keeps_the_contract_of_every_log() {
-    contract::check(Spot::new);
+    contract::check(TestLog::new);
 }
 
 #[test]
 fn a_commit_never_waits_for_the_clients_poll_interval() {
-    let spot = Spot::new();
-    let log = spot.open();
+    let test_log = TestLog::new();
+    let log = test_log.open();
     let fence = log.fence(0).expect("fence");
     append(&log, 0, &["a"]).expect("append");
     let mut took_us = Vec::new();
@@ -93,8 +93,8 @@ fn a_commit_never_waits_for_the_clients_poll_interval() {
 
 #[test]
 fn partitions_of_a_group_that_commit_at_the_same_moment_share_a_transaction() {
-    let spot = Spot::new();
-    let log = spot.open();
+    let test_log = TestLog::new();
+    let log = test_log.open();
     assert_eq!(log.committed_with(1), 0..2);
     let fences = [0, 1].map(|partition| log.fence(partition).expect("fence"));
     let before = log.stats();
@@ -122,8 +122,8 @@ fn partitions_of_a_group_that_commit_at_the_same_moment_share_a_transaction() {
 
 #[test]
 fn requests_are_counted_where_that_is_asked_for() {
-    let spot = Spot::new();
-    let log = Kafka::open(Options { statistics_interval_ms: 50, ..spot.options.clone() }).expect("open");
+    let test_log = TestLog::new();
+    let log = Kafka::open(Options { statistics_interval_ms: 50, ..test_log.options.clone() }).expect("open");
     let mut _tail = log.follow(0, 0, Box::new(|| {})).expect("follow");
     let fence = log.fence(0).expect("fence");
     for _ in 0..10 {
@@ -138,13 +138,13 @@ fn requests_are_counted_where_that_is_asked_for() {
     };
     let late = patience::until_blocking("all is counted", is_counted);
     assert!(late.is_ok(), "{late:?}: {:?}", log.traffic());
-    assert_eq!(spot.open().traffic(), Traffic::default());
+    assert_eq!(test_log.open().traffic(), Traffic::default());
 }
 
 #[test]
 fn a_second_instance_fences_the_first() {
-    let spot = Spot::new();
-    let (first, second) = (spot.open(), spot.open());
+    let test_log = TestLog::new();
+    let (first, second) = (test_log.open(), test_log.open());
     append(&first, 0, &["a", "b"]).expect("append");
     let old = first.fence(0).expect("fence");
     commit(&first, 0, old, 1, vec![row(&first, 0, "k", "first")]).expect("commit");
@@ -173,25 +173,25 @@ fn two_who_make_the_topics_at_once_agree() {
     let mut options = Options::new(cluster.bootstrap());
     options.prefix = "at-once.".into();
     (options.partitions, options.replication) = (2, 1);
-    let spot = Spot { options: options.clone(), keeps: false };
+    let test_log = TestLog { options: options.clone(), keeps: false };
     std::thread::scope(|scope| {
         for partitions in [2, 3, 2, 3] {
             let options = Options { partitions, ..options.clone() };
             scope.spawn(move || topics::create(&options).expect("create"));
         }
     });
-    let (one, other) = (spot.open(), spot.open());
+    let (one, other) = (test_log.open(), test_log.open());
     assert_eq!((one.incarnation(), one.partitions()), (other.incarnation(), other.partitions()));
     assert_eq!(topics::check(&options).expect("check"), []);
 }
 
 #[test]
 fn topics_that_would_lose_data_are_refused_with_the_way_out() {
-    let spot = Spot::new();
-    let demanding = Options { record_bytes_max: 64 << 20, ..spot.options.clone() };
+    let test_log = TestLog::new();
+    let demanding = Options { record_bytes_max: 64 << 20, ..test_log.options.clone() };
     let refusal = Kafka::open(demanding).err().expect("refused").to_string();
     assert!(refusal.contains("max.message.bytes") && refusal.contains("kafka-configs.sh"), "{refusal}");
-    let mut elsewhere = spot.options.clone();
+    let mut elsewhere = test_log.options.clone();
     elsewhere.prefix = "nothing-here.".into();
     let refusal = Kafka::open(elsewhere).err().expect("refused").to_string();
     assert!(refusal.contains("nothing-here.control"), "{refusal}");
@@ -204,10 +204,10 @@ fn topics_that_would_lose_data_are_refused_with_the_way_out() {
 #[test]
 fn an_append_to_a_broker_that_stopped_is_unknown_and_its_order_is_kept() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
-    let mut spot = Spot::on(cluster.bootstrap(), 2);
-    append(&spot.open(), 0, &["before"]).expect("append");
-    spot.options.append_timeout_ms = 2_000;
-    let log = spot.open();
+    let mut test_log = TestLog::on(cluster.bootstrap(), 2);
+    append(&test_log.open(), 0, &["before"]).expect("append");
+    test_log.options.append_timeout_ms = 2_000;
+    let log = test_log.open();
     cluster.pause(1).expect("pause");
     let lost: Vec<_> = (0..3).map(|n| begin_append(&log, 0, &[&format!("during {n}")])).collect();
     for outcome in &lost {
@@ -233,9 +233,9 @@ fn an_append_to_a_broker_that_stopped_is_unknown_and_its_order_is_kept() {
 #[test]
 fn a_commit_to_a_broker_that_stopped_is_unknown_until_the_partition_is_taken_over_again() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
-    let mut spot = Spot::on(cluster.bootstrap(), 2);
-    spot.options.transaction_timeout_ms = 3_000;
-    let log = spot.open();
+    let mut test_log = TestLog::on(cluster.bootstrap(), 2);
+    test_log.options.transaction_timeout_ms = 3_000;
+    let log = test_log.open();
     append(&log, 0, &["a", "b"]).expect("append");
     let (fence, other) = again(|| {
         let (fence, other) = (log.fence(0)?, log.fence(1)?);
@@ -262,10 +262,10 @@ fn a_commit_to_a_broker_that_stopped_is_unknown_until_the_partition_is_taken_ove
 #[test]
 fn a_broker_that_is_killed_loses_nothing_acknowledged() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
-    let mut spot = Spot::on(cluster.bootstrap(), 2);
+    let mut test_log = TestLog::on(cluster.bootstrap(), 2);
     // Whatever the broker takes to come back.
-    spot.options.append_timeout_ms = TIMEOUT_MS_MAX;
-    let log = spot.open();
+    test_log.options.append_timeout_ms = TIMEOUT_MS_MAX;
+    let log = test_log.open();
     let fence = log.fence(0).expect("fence");
     let mut acknowledged: Vec<(Offset, String)> = Vec::new();
     let mut keep = |n: u32| {
@@ -286,7 +286,7 @@ fn a_broker_that_is_killed_loses_nothing_acknowledged() {
     assert_eq!(log.position(0).expect("position"), Some((50, "p".into())));
     again(|| commit(&log, 0, log.fence(0)?, 150, vec![row(&log, 0, "k", "150")]));
     drop(log);
-    let log = spot.open();
+    let log = test_log.open();
     let records = texts(&log, 0);
     for (offset, text) in acknowledged {
         assert_eq!(records[usize::try_from(offset).expect("small")], text);
@@ -296,8 +296,8 @@ fn a_broker_that_is_killed_loses_nothing_acknowledged() {
 
 #[test]
 fn a_slow_follower_misses_nothing() {
-    let spot = Spot::new();
-    let log = spot.open();
+    let test_log = TestLog::new();
+    let log = test_log.open();
     let (woken, wakes) = channel();
     let wake = Box::new(move || woken.send(()).unwrap_or_default());
     let mut tail = log.follow(0, 0, wake).expect("follow").expect("others may append");
@@ -326,8 +326,8 @@ fn a_slow_follower_misses_nothing() {
 
 #[test]
 fn a_follower_that_is_behind_what_its_own_log_has_trimmed_goes_on_there() {
-    let spot = Spot::new();
-    let log = spot.open();
+    let test_log = TestLog::new();
+    let log = test_log.open();
     let fence = log.fence(0).expect("fence");
     let (woken, wakes) = channel();
     let wake = Box::new(move || woken.send(()).unwrap_or_default());
@@ -359,8 +359,8 @@ fn a_follower_that_is_behind_what_its_own_log_has_trimmed_goes_on_there() {
 /// Prints what the log costs on this machine; asserts nothing about speed.
 #[test]
 fn figures() {
-    let spot = Spot::new();
-    let log = spot.open();
+    let test_log = TestLog::new();
+    let log = test_log.open();
     let record = "x".repeat(300);
     for (under_way, count) in [(1_usize, 1_000), (16, 10_000), (256, 50_000)] {
         let mut took_us = Vec::new();

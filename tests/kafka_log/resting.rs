@@ -12,7 +12,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseRecord, Producer as _};
 
 use crate::hanging::{begun, end_for};
-use crate::{Spot, again};
+use crate::{TestLog, again};
 
 const BROKERS: u32 = 3;
 /// Where coordinators write down how transactions end.
@@ -24,39 +24,40 @@ const MIN_REPLICAS: &str = "min.insync.replicas";
 #[test]
 fn a_coordinator_that_rests_is_roused() {
     let cluster = Cluster::start_with(Version::V4_4_0, BROKERS, &[RESTS]).expect("brokers");
-    let spot = Spot::replicated(cluster.bootstrap(), 2, BROKERS as u16);
-    let log = spot.open();
+    let test_log = TestLog::replicated(cluster.bootstrap(), 2, BROKERS as u16);
+    let log = test_log.open();
     again(|| log.fence(0));
     // What wants as many replicas as there were takes nothing from here on.
     cluster.kill(BROKERS).expect("kill");
-    patience::until_blocking("the others do without a broker", || is_missed(&spot)).expect("in time");
+    patience::until_blocking("the others do without a broker", || is_missed(&test_log)).expect("in time");
     again(|| log.fence(0));
-    rest_with(&spot, "group-0");
+    rest_with(&test_log, "group-0");
     // Its id is given.
     again(|| log.fence(0));
 }
 
 /// Has an id's coordinator rest with the end of a transaction: its marker is in `history`, and it cannot write more.
-fn rest_with(spot: &Spot, id: &str) {
-    let prefix = &spot.options.prefix;
-    let producer = begun(spot, id);
+fn rest_with(test_log: &TestLog, id: &str) {
+    let prefix = &test_log.options.prefix;
+    let producer = begun(test_log, id);
     let history = format!("{prefix}history");
     producer.send(BaseRecord::<[u8], [u8]>::to(&history).partition(0).key(b"k")).expect("send");
     producer.flush(patience::most()).expect("flush");
-    replicas_wanted(spot, &history, BROKERS);
+    replicas_wanted(test_log, &history, BROKERS);
     producer.abort_transaction(patience::most()).expect("its coordinator takes it for ended");
-    replicas_wanted(spot, STATES, BROKERS);
-    replicas_wanted(spot, &history, BROKERS - 1);
-    let is_marked = || end_of(spot, &history, "read_committed") == end_of(spot, &history, "read_uncommitted");
+    replicas_wanted(test_log, STATES, BROKERS);
+    replicas_wanted(test_log, &history, BROKERS - 1);
+    let is_marked =
+        || end_of(test_log, &history, "read_committed") == end_of(test_log, &history, "read_uncommitted");
     patience::until_blocking("its marker is there", is_marked).expect("in time");
-    replicas_wanted(spot, STATES, BROKERS - 1);
+    replicas_wanted(test_log, STATES, BROKERS - 1);
 }
 
 /// What has fewer replicas in step takes nothing.
-fn replicas_wanted(spot: &Spot, topic: &str, count: u32) {
+fn replicas_wanted(test_log: &TestLog, topic: &str, count: u32) {
     let count = count.to_string();
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &spot.options.bootstrap_servers);
+    config.set("bootstrap.servers", &test_log.options.bootstrap_servers);
     let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let options = AdminOptions::new().request_timeout(Some(patience::most()));
@@ -75,18 +76,18 @@ fn replicas_wanted(spot: &Spot, topic: &str, count: u32) {
 }
 
 /// The others do without a broker.
-fn is_missed(spot: &Spot) -> bool {
+fn is_missed(test_log: &TestLog) -> bool {
     let mut config = ClientConfig::new();
     let asker: BaseConsumer =
-        config.set("bootstrap.servers", &spot.options.bootstrap_servers).create().expect("a consumer");
+        config.set("bootstrap.servers", &test_log.options.bootstrap_servers).create().expect("a consumer");
     let Ok(told) = asker.fetch_metadata(None, patience::most()) else { return false };
     let mut partitions = told.topics().iter().flat_map(|topic| topic.partitions());
     partitions.all(|partition| partition.isr().len() < BROKERS as usize)
 }
 
-fn end_of(spot: &Spot, topic: &str, isolation: &str) -> i64 {
+fn end_of(test_log: &TestLog, topic: &str, isolation: &str) -> i64 {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &spot.options.bootstrap_servers).set("isolation.level", isolation);
+    config.set("bootstrap.servers", &test_log.options.bootstrap_servers).set("isolation.level", isolation);
     let reader: BaseConsumer = config.create().expect("a consumer");
     end_for(&reader, topic)
 }
