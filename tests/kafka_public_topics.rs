@@ -1,4 +1,4 @@
-//! The public face of a node on a real Kafka: commands in, outcomes, refusals and events out, each once.
+//! The public topics of a node on a real Kafka: each command has one outcome, and each event is there once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

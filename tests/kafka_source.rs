@@ -1,4 +1,5 @@
-//! The public topics on a real Kafka: the group that reads commands, and records read and produced by hand.
+//! The consumers of public topics on a real Kafka: the group that reads commands, and tails and producers of the
+//! subcommands.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

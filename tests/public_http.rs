@@ -1,4 +1,5 @@
-//! The public face of a node without Kafka: commands by HTTP, topics read over HTTP, schemas from a registry.
+//! The public HTTP address of a node without Kafka: commands are sent, topics are read, and schemas come from a
+//! registry.
 
 use anyhow::{Context, ensure};
 use everlog_avro::event::WorkflowEvent;

@@ -1,4 +1,5 @@
-//! Faults from outside: a full disk, a clock that jumps, a herd of timers, a kill between two calls, a system without memory.
+//! Faults from outside: a full disk, a clock that jumps, ten thousand timers at once, a kill between two calls, a
+//! system without memory.
 
 mod client;
 mod clock;

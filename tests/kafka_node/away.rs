@@ -1,4 +1,4 @@
-//! What nodes say and do while no broker answers.
+//! A node without brokers: what it reports and how it continues when they are back.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What keeps a partition, or a node, from its part, and must not keep the others from theirs.
+//! Faults that stop one partition or one node, and must not stop the others.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
+//! A node on a real Kafka: each acknowledged request is there once, whichever process is killed and whatever is
+//! deleted.
 
 mod away;
 mod closed;

@@ -1,4 +1,4 @@
-//! Several nodes: whom they trust, who follows whom, and what becomes of a task whose way to its worker breaks off.
+//! Several nodes: authentication between them, takeovers, and tasks whose delivery to another node's worker fails.
 
 use std::path::{Path, PathBuf};
 
