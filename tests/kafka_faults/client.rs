@@ -21,8 +21,8 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
+use crate::checker::deliveries::now_ms;
 use crate::client_log::{ClientLog, Deed, Via};
-use crate::deliveries::now_ms;
 use crate::polls::Polls;
 use crate::waits::{Sleep, Wait, Waits};
 

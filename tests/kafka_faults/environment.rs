@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::checker::check;
+use crate::checker::deliveries::{Troubles, now_ms, time_of_day};
 use crate::client::Client;
 use crate::cluster::FaultCluster;
 use crate::commands::Commands;
-use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
 use crate::net::Host;
 use crate::node::Node;

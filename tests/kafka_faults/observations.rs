@@ -8,14 +8,14 @@ use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
 use prost::Message;
 
+use crate::checker::deliveries::Trouble;
+use crate::checker::terms::Terms;
 use crate::client_log::Call;
-use crate::deliveries::Trouble;
 use crate::environment;
 use crate::event::{Event, fields, number, schema, text};
 use crate::polls::Poll;
 use crate::reader::{Entry, read};
 use crate::register::Read;
-use crate::terms::Terms;
 use crate::waits::Wait;
 
 /// The name of the header that every output carries.

@@ -10,8 +10,8 @@ use prost::{Message, Name};
 use prost_types::Timestamp;
 use tonic::Status;
 
+use crate::checker::deliveries::{Trouble, now_ms, overlaps};
 use crate::client::Client;
-use crate::deliveries::{Trouble, now_ms, overlaps};
 
 /// What a poll came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

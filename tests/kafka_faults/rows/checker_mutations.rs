@@ -6,6 +6,7 @@ use anyhow::ensure;
 use everlog_tests::patience;
 
 use crate::checker::check;
+use crate::checker::queues::ROUNDS;
 use crate::client::TASK_TIMEOUT_S;
 use crate::client_log::Via;
 use crate::cluster::FaultCluster;
@@ -13,7 +14,6 @@ use crate::environment::{Environment, Outcome, Size};
 use crate::event::Event;
 use crate::observations::{Mark, Observations};
 use crate::polls::{Got, Poll};
-use crate::queues::ROUNDS;
 use crate::rows::kin_mutations::KIN;
 use everlog_tests::fate::Fate;
 

@@ -1,8 +1,8 @@
 //! Mutations of children, chains, updates and resets, each with the least that the checker must report.
 
+use crate::checker::lineage::Lineage;
 use crate::client_log::{Answer, Call, Deed};
 use crate::event::Event;
-use crate::lineage::Lineage;
 use crate::observations::Observations;
 use crate::rows::checker_mutations::NamedDamage;
 use crate::workflows;

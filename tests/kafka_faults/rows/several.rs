@@ -8,8 +8,8 @@ use everlog_tests::dice::Dice;
 use everlog_tests::patience;
 use serde_json::Value;
 
+use crate::checker::deliveries::now_ms;
 use crate::cluster::FaultCluster;
-use crate::deliveries::now_ms;
 use crate::environment::{Environment, Outcome, SERVES, Size, TOOK_A_GROUP, tool};
 use crate::node::Node;
 use crate::program::Errands;

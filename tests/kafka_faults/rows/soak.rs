@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::checker::deliveries::Troubles;
 use crate::cluster::FaultCluster;
-use crate::deliveries::Troubles;
 use crate::environment::{Environment, Outcome, Size, TOOK_A_GROUP};
 use crate::net::Host;
 use crate::program::Errands;

@@ -1,7 +1,7 @@
 //! How workflows must end that have children, retries or schedules. The Workflow Id alone decides it.
 
+use crate::checker::lineage::Lineage;
 use crate::event::Event;
-use crate::lineage::Lineage;
 use crate::workflows::{self, ATTEMPTS_MAX};
 
 const COMPLETED: &str = "WorkflowExecutionCompleted";

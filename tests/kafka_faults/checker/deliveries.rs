@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use everlog_tests::patience;
 
+use crate::checker::lineage::Lineage;
+use crate::checker::queues::{QueuePosition, Queues, before, is_claim};
+use crate::checker::terms::Owner;
 use crate::event::Event;
-use crate::lineage::Lineage;
 use crate::observations::Observations;
 use crate::polls::{Got, Poll};
 use crate::program;
-use crate::queues::{QueuePosition, Queues, before, is_claim};
-use crate::terms::Owner;
 
 /// A node's session and what a take-over costs behind it, and a margin for a busy machine: before that nobody is late.
 pub const HAND_OVER_MS: i64 = 6_000 + 3_000 + 6_000;

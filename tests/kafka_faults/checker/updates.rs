@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_tests::fate::Fate;
 
+use crate::checker::lineage::{ACCEPTED, Lineage};
 use crate::client_log::{Answer, Call, Deed};
 use crate::event::Event;
-use crate::lineage::{ACCEPTED, Lineage};
 use crate::observations::Observations;
 use crate::program;
 

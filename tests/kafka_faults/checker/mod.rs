@@ -1,14 +1,23 @@
 //! The independent checker. It knows the public schemas and the form of two rows, and none of the engine's code.
 
+pub mod deliveries;
+pub mod ends;
+pub mod kinship;
+pub mod lineage;
+pub mod queues;
+pub mod terms;
+pub mod torn;
+pub mod updates;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_tests::fate::Fate;
 
+use crate::checker::lineage::{ACCEPTED, Lineage};
 use crate::client_log::{Deed, Via};
 use crate::event::{Event, RUNNING, status};
-use crate::lineage::{ACCEPTED, Lineage};
 use crate::observations::{CommandReply, Head, Line, Observations};
-use crate::{deliveries, ends, kinship, lineage, program, register, terms, torn, updates, waits};
+use crate::{program, register, waits};
 
 /// Counterexamples beyond these say nothing new.
 const FOUND_MAX: usize = 40;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::checker::lineage::Lineage;
 use crate::event::Event;
-use crate::lineage::Lineage;
 use crate::observations::Observations;
 use crate::polls::Got;
 

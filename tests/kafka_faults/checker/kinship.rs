@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::checker::lineage::Lineage;
 use crate::event::Event;
-use crate::lineage::Lineage;
 use crate::workflows;
 
 const ASKED: &str = "StartChildWorkflowExecutionInitiated";
