@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 #![allow(missing_docs, reason = "nobody but this test sees it")]
 
-mod behind;
 mod checker;
 mod checker_mutations;
 mod clients;
@@ -17,18 +16,13 @@ mod ingress;
 mod log;
 mod node;
 mod observations;
-mod overtaken;
 mod plan;
 mod public;
-mod resent;
 mod resets;
-mod resume;
 mod rule_mutations;
 mod rules;
+mod scenarios;
 mod seeds;
-mod skew;
-mod stale;
-mod stories;
 mod updates;
 mod workers;
 mod workflow;

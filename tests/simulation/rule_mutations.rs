@@ -4,8 +4,8 @@ use everlog_partition::Rule;
 
 use crate::log::Nasty;
 use crate::plan::{Plan, Shock};
+use crate::scenarios::one_node;
 use crate::seeds::run_plan;
-use crate::stories;
 use crate::workflow::{Program, Step};
 
 /// How many seeds run before one must have failed.
@@ -78,8 +78,8 @@ rule_mutations! {
         old_rows(plan);
         plan.nasty.clean = 1_000;
     });
-    StaleRows, rows_of_topics_that_are_gone_are_refused, ends_otherwise(stories::rows_of_other_topics);
-    TakeOver, a_position_of_another_journal_is_refused, ends_otherwise(stories::a_position_of_another_journal);
+    StaleRows, rows_of_topics_that_are_gone_are_refused, ends_otherwise(one_node::rows_of_other_topics);
+    TakeOver, a_position_of_another_journal_is_refused, ends_otherwise(one_node::a_position_of_another_journal);
     Trim, a_journal_is_trimmed_below_its_position, some_seed_fails(crashes);
     InheritedTime, time_goes_on_where_it_was_committed, some_seed_fails(|plan| {
         crashes(plan);
@@ -87,7 +87,7 @@ rule_mutations! {
         plan.shocks.push((plan.chaos_ms / 2, Shock::LogClock { by_ms: -18_000 }));
     });
     InheritedTerm, the_term_goes_on_where_it_was_committed, some_seed_fails(crashes);
-    InheritedGrace, the_grace_goes_on_where_it_was_committed, ends_otherwise(stories::a_worker_that_answers_the_owner_after_the_next);
+    InheritedGrace, the_grace_goes_on_where_it_was_committed, ends_otherwise(one_node::a_worker_that_answers_the_owner_after_the_next);
     InheritedSettings, the_limits_go_on_as_they_were_committed, some_seed_fails(crashes);
     InheritedLevel, the_level_of_decisions_goes_on_as_it_was_committed, some_seed_fails(crashes);
     InheritedMarks, what_was_brought_before_a_crash_is_known_after_it, some_seed_fails(|plan| {
@@ -109,11 +109,11 @@ rule_mutations! {
     EarlyAlarms, an_alarm_that_comes_too_early_comes_again, some_seed_fails(|plan| {
         plan.shocks = (0..plan.nodes).map(|node| (0, Shock::NodeClock { node, by_ms: 9_000 })).collect();
     });
-    Grace, a_worker_has_time_to_find_a_new_owner, ends_otherwise(stories::a_worker_that_answers_the_new_owner);
+    Grace, a_worker_has_time_to_find_a_new_owner, ends_otherwise(one_node::a_worker_that_answers_the_new_owner);
     Ids, everybody_makes_the_same_ids, some_seed_fails(take_overs);
     Settings, everybody_knows_the_same_limits, some_seed_fails(take_overs);
     Level, everybody_decides_by_the_same_level, some_seed_fails(take_overs);
-    LaterReleases, a_record_of_a_later_release_is_not_skipped, ends_otherwise(stories::a_later_release);
+    LaterReleases, a_record_of_a_later_release_is_not_skipped, ends_otherwise(one_node::a_later_release);
     Poison, a_record_that_makes_the_engine_panic_is_skipped, some_seed_fails(|plan| plan.poison = true);
     WaitingTasks, what_waits_for_a_worker_is_offered_by_the_next_owner, some_seed_fails(crashes);
     Bounds, what_waits_for_a_commit_is_bounded, some_seed_fails(|plan| {
@@ -125,7 +125,7 @@ rule_mutations! {
         plan.programs = vec![Program { generations: 20, steps: vec![Step::Timer] }; 4];
         plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
     });
-    ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(stories::a_journal_that_is_longer_than_may_wait);
+    ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(one_node::a_journal_that_is_longer_than_may_wait);
     LetterNumbers, a_letter_that_comes_twice_is_taken_once, some_seed_fails(|plan| {
         children(plan);
         crashes(plan);

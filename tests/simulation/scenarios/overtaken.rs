@@ -7,8 +7,8 @@ use everlog_engine::machine::external_workflow;
 use everlog_partition::{Delivery, TaskKind, Want};
 use prost::Message;
 
-use crate::behind::{DAY_MS, complete};
 use crate::harness::{Harness, ids};
+use crate::scenarios::behind::{DAY_MS, complete};
 
 /// Letters that one task sends.
 const LETTERS: usize = 4;

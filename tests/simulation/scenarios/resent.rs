@@ -8,9 +8,9 @@ use everlog_engine::request::Request;
 use everlog_partition::{TaskKind, Want};
 use prost::Message;
 
-use crate::behind::{DAY_MS, complete};
 use crate::clients::input;
 use crate::harness::{Harness, ids};
+use crate::scenarios::behind::{DAY_MS, complete};
 
 fn order(harness: &mut Harness, id: &str, order: Request) -> Reply {
     let (router, input) = (harness.node.router.clone(), input(id, "", order));

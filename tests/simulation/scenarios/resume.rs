@@ -9,7 +9,7 @@ use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Nasty, Shared};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::stories::unreadable;
+use crate::scenarios::one_node::unreadable;
 
 /// Two processes and the broker that they fight over; everything happens within the call.
 struct Pair {
