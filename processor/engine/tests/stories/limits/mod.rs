@@ -1,5 +1,9 @@
 //! Limits of a run, what happens at each, and the end of what is kept of it.
 
+mod bounds;
+mod extremes;
+mod marks;
+
 use bytes::Bytes;
 use everlog_engine::api_types::{Entry, Fields};
 use everlog_engine::command::CommandAttributes;

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::updates::at_rest;
+use super::at_rest;
 use crate::world::bare;
 
 #[test]

@@ -3,7 +3,7 @@
 use everlog_engine::machine::start::Begin;
 use expect_test::expect;
 
-use super::retries::policy;
+use crate::stories::retries::policy;
 use crate::world::{World, application, minutes, seconds};
 
 /// A run that has taken `u1` and owes it an answer, not told; and the run's id.

@@ -10,7 +10,7 @@
 use everlog_engine::api_types::TaskFailedCause as Cause;
 use expect_test::expect;
 
-use super::updates::at_rest;
+use super::at_rest;
 use crate::world::{World, an_update, seconds};
 
 /// What a worker of the SDKs says where it cannot do a task.

@@ -1,5 +1,12 @@
 //! Updates: admitted, taken, refused, answered; and tasks that leave no trace.
 
+mod early;
+mod ends;
+mod messages;
+mod tasks;
+mod traces;
+mod with_start;
+
 use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;
 
