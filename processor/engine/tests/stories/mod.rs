@@ -1,5 +1,5 @@
-//! Stories: verbs in, a transcript out. `>` comes in, `<` is remembered (in parentheses what stands in the state and not
-//! in the history), `=` is answered, `!` is refused, `@` is the time, `~` the house falls and stands up.
+//! Stories: verbs go in, a transcript comes out. `>` comes in, `<` is remembered (in parentheses what stands in the
+//! state and not in the history), `=` is answered, `!` is refused, `@` is the time, `~` is a crash and its recovery.
 
 mod activities;
 mod activity_ends;
