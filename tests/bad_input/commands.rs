@@ -1,7 +1,7 @@
 //! Rows about commands: what a worker may not ask for when it completes a workflow task.
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, Execution, Fields, RetryPolicy, WorkflowType};
+use everlog_engine::api_types::{Execution, Fields, MapEntry, RetryPolicy, WorkflowType};
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{
     activity as engine_activity, child, close, external_workflow, memo_and_search_attributes,
@@ -189,9 +189,9 @@ fn no_such_namespace() -> Expected {
 }
 
 fn attributes(name: &str, json: &str) -> Option<Bytes> {
-    let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
+    let encoding = MapEntry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
     let value = Payload { metadata: vec![encoding], data: json.to_owned().into() };
-    let entry = Entry { key: name.into(), value: value.encode_to_vec().into() };
+    let entry = MapEntry { key: name.into(), value: value.encode_to_vec().into() };
     Some(Fields { entries: vec![entry] }.encode_to_vec().into())
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_engine::api_types::Entry;
+use everlog_engine::api_types::MapEntry;
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{marker, memo_and_search_attributes};
 use everlog_temporal_api::common::WorkflowType;
@@ -316,7 +316,7 @@ fn crowded_commands() -> Vec<(&'static str, Vec<Command>)> {
     let memo = memo_and_search_attributes::Modify { upserted_memo: Some(entries(1).into()) };
     let marker = marker::Record {
         marker_name: "m".into(),
-        details: vec![Entry::default(); ENTRIES],
+        details: vec![MapEntry::default(); ENTRIES],
         ..marker::Record::default()
     };
     let markers = Command { event_group_markers: vec![Bytes::new(); ENTRIES], ..timer("t", 1_000) };

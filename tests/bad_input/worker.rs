@@ -1,7 +1,7 @@
 //! A worker without an SDK: polls, completes with given commands, and reads back what is left.
 
 use bytes::Bytes;
-use everlog_engine::api_types::Entry;
+use everlog_engine::api_types::MapEntry;
 use everlog_engine::api_types::{ActivityType, TaskQueue};
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{activity, close, marker, memo_and_search_attributes, timer};
@@ -202,7 +202,7 @@ pub fn timer(id: &str, ms: i64) -> Command {
 
 pub fn marker(details_bytes: usize) -> Command {
     let value = payloads(details_bytes).unwrap_or_default();
-    let details = vec![Entry { key: "data".into(), value }];
+    let details = vec![MapEntry { key: "data".into(), value }];
     command(CommandAttributes::RecordMarker(Box::new(marker::Record {
         marker_name: "mark".into(),
         details,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use everlog_avro::outcome::Outcome;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::machine::update::{self, Admit, Body, Message, Meta, Refer, Stage, Standing};
+use everlog_engine::machine::update::{self, Admit, Body, Message, Meta, Refer, Stage, UpdateStanding};
 use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply, Run};
 use everlog_partition::{CallResult, UpdateCall, UpdateNews};
@@ -125,11 +125,11 @@ impl ClientContext {
         };
         let until_ms = self.clock.now_ms() + dice.span(1_000, 8_000);
         loop {
-            if let Standing { run_id, stage: Stage::Completed(outcome), .. } = standing {
+            if let UpdateStanding { run_id, stage: Stage::Completed(outcome), .. } = standing {
                 return Some(UpdateEnd::Completed(run_id, outcome));
             }
             match self.clock.within(until_ms - self.clock.now_ms(), news.recv()).await {
-                Some(Some(UpdateNews::Standing(next))) => standing = next,
+                Some(Some(UpdateNews::UpdateStanding(next))) => standing = next,
                 Some(Some(UpdateNews::Closed)) => return Some(UpdateEnd::Closed),
                 Some(Some(UpdateNews::TaskFailed) | None) | None => return None,
             }

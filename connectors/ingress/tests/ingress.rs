@@ -1,6 +1,6 @@
 //! The ingress between a topic in memory and journals that fail: everything arrives, in order, and counts once.
 
-mod place;
+mod harness;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use everlog_avro::{PublicTopic, write};
 use everlog_engine::request::Request;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
-use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, record, signal};
+use harness::{Fault, Harness, INCARNATION, Journal, Journals, Registry, cancel, record, signal};
 
 /// Source partitions and offsets of what was applied, with what each says.
 fn told(journal: &Journal) -> Vec<(u32, u64, String)> {
@@ -41,19 +41,19 @@ fn all_told(journals: &Journals) -> Vec<(u32, u64, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn order_holds_and_each_record_counts_once_through_all_failures() {
-    let mut house = House::new(3);
+    let mut harness = Harness::new(3);
     for n in 0..1_000_u64 {
         let id = format!("order-{}", n % 17);
-        house.topic.produce((n % 17 % 3) as u32, signal(&id, &format!("s{n}")));
+        harness.topic.produce((n % 17 % 3) as u32, signal(&id, &format!("s{n}")));
     }
     let faults =
         [Fault::Refused, Fault::AnswerLost, Fault::Part(1), Fault::None, Fault::Part(0), Fault::None];
-    house.journals.faults(faults.into_iter().cycle().take(60));
-    let running = house.run();
-    house.until(|house| house.topic.committed().iter().flatten().sum::<u64>() == 1_000).await;
+    harness.journals.faults(faults.into_iter().cycle().take(60));
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed().iter().flatten().sum::<u64>() == 1_000).await;
     running.stop().await;
     let mut seen = 0;
-    for journal in house.journals.all() {
+    for journal in harness.journals.all() {
         let told = told(&journal);
         seen += told.len();
         for partition in 0..3 {
@@ -62,34 +62,34 @@ async fn order_holds_and_each_record_counts_once_through_all_failures() {
         }
     }
     assert_eq!(seen, 1_000);
-    let stats = house.stats();
+    let stats = harness.stats();
     assert!(stats.retries.load(Ordering::Relaxed) >= 30);
     assert_eq!(stats.forwarded.load(Ordering::Relaxed), 1_000);
 }
 
 #[tokio::test]
 async fn what_was_brought_and_not_committed_is_brought_again_and_counts_once() {
-    let mut house = House::new(1);
+    let mut harness = Harness::new(1);
     for n in 0..100 {
-        house.topic.produce(0, signal("order-1", &format!("s{n}")));
+        harness.topic.produce(0, signal("order-1", &format!("s{n}")));
     }
-    house.topic.forget_commits(true);
-    let running = house.run();
-    house.until(|house| house.stats().forwarded.load(Ordering::Relaxed) == 100).await;
+    harness.topic.forget_commits(true);
+    let running = harness.run();
+    harness.until(|harness| harness.stats().forwarded.load(Ordering::Relaxed) == 100).await;
     running.stop().await;
-    assert_eq!(house.topic.committed(), [None]);
-    house.topic.forget_commits(false);
-    let running = house.run();
-    house.until(|house| house.topic.committed() == [Some(100)]).await;
+    assert_eq!(harness.topic.committed(), [None]);
+    harness.topic.forget_commits(false);
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed() == [Some(100)]).await;
     running.stop().await;
-    let journals = house.journals.all();
+    let journals = harness.journals.all();
     assert_eq!(journals.iter().map(Journal::len).sum::<usize>(), 200);
-    assert_eq!(all_told(&house.journals).len(), 100);
+    assert_eq!(all_told(&harness.journals).len(), 100);
 }
 
 #[tokio::test]
 async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
-    let mut house = House::new(1);
+    let mut harness = Harness::new(1);
     let header = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned().into()));
     let poison = [
         (Fetched { value: None, ..signal("order-1", "x") }, "null_value"),
@@ -123,15 +123,15 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
     for (fetched, code) in poison {
         for (fetched, what) in [(fetched, code), (signal("order-1", "good"), "good")] {
             expected.push((0, expected.len() as u64, what.to_owned()));
-            house.topic.produce(0, fetched);
+            harness.topic.produce(0, fetched);
         }
     }
-    let running = house.run();
+    let running = harness.run();
     let count = expected.len() as u64;
-    house.until(|house| house.topic.committed() == [Some(count)]).await;
+    harness.until(|harness| harness.topic.committed() == [Some(count)]).await;
     running.stop().await;
-    assert_eq!(all_told(&house.journals), expected);
-    for body in house.journals.all().iter().flat_map(Journal::applied) {
+    assert_eq!(all_told(&harness.journals), expected);
+    for body in harness.journals.all().iter().flat_map(Journal::applied) {
         let Body::InvalidCommand(unreadable) = body else { continue };
         let original = unreadable.original.expect("its bytes");
         let kept = original.value.map_or(0, |value| value.len() as u64);
@@ -142,130 +142,130 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
 
 #[tokio::test]
 async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
-    let mut house = House::new(2);
+    let mut harness = Harness::new(2);
     let mut value = Vec::new();
     write(PublicTopic::Command, 9, &cancel(), &mut value).expect("a command");
-    house.topic.produce(0, record("order-1", value));
-    house.topic.produce(0, signal("order-1", "behind it"));
-    house.topic.produce(1, signal("order-2", "beside it"));
+    harness.topic.produce(0, record("order-1", value));
+    harness.topic.produce(0, signal("order-1", "behind it"));
+    harness.topic.produce(1, signal("order-2", "beside it"));
     // It does not come to an end while the test lasts.
-    house.options.schema_wait_ms = 3_600_000;
-    house.registry = Registry::away();
-    let running = house.run();
-    house.until(|house| house.topic.committed() == [None, Some(1)]).await;
-    house.until(|house| house.registry.asked() >= 3).await;
-    assert_eq!(house.stats().schema_waits.load(Ordering::Relaxed), 1);
-    house.registry.comes_back(9, PublicTopic::Command.text());
-    house.until(|house| house.topic.committed() == [Some(2), Some(1)]).await;
+    harness.options.schema_wait_ms = 3_600_000;
+    harness.registry = Registry::away();
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed() == [None, Some(1)]).await;
+    harness.until(|harness| harness.registry.asked() >= 3).await;
+    assert_eq!(harness.stats().schema_waits.load(Ordering::Relaxed), 1);
+    harness.registry.comes_back(9, PublicTopic::Command.text());
+    harness.until(|harness| harness.topic.committed() == [Some(2), Some(1)]).await;
     running.stop().await;
     let expected =
         [(0, 0, "cancel".to_owned()), (0, 1, "behind it".to_owned()), (1, 0, "beside it".to_owned())];
-    assert_eq!(all_told(&house.journals), expected);
+    assert_eq!(all_told(&harness.journals), expected);
 }
 
 #[tokio::test]
 async fn a_registry_that_stays_away_holds_a_record_up_within_a_bound() {
-    let mut house = House::new(1);
-    house.topic.produce(0, record("order-1", vec![0, 0, 0, 0, 9, 1]));
-    house.topic.produce(0, signal("order-1", "behind it"));
-    house.options.schema_wait_ms = 100;
-    house.registry = Registry::away();
-    let running = house.run();
-    house.until(|house| house.topic.committed() == [Some(2)]).await;
+    let mut harness = Harness::new(1);
+    harness.topic.produce(0, record("order-1", vec![0, 0, 0, 0, 9, 1]));
+    harness.topic.produce(0, signal("order-1", "behind it"));
+    harness.options.schema_wait_ms = 100;
+    harness.registry = Registry::away();
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed() == [Some(2)]).await;
     running.stop().await;
     let expected = [(0, 0, "schema_unknown".to_owned()), (0, 1, "behind it".to_owned())];
-    assert_eq!(all_told(&house.journals), expected);
+    assert_eq!(all_told(&harness.journals), expected);
 }
 
 #[tokio::test]
 async fn a_registry_that_stays_away_holds_all_records_up_once() {
     // One after the other they would be held up for 1,000 s.
     const RECORDS: u16 = 2_000;
-    let mut house = House::new(1);
+    let mut harness = Harness::new(1);
     for [high, low] in (0..RECORDS).map(u16::to_be_bytes) {
-        house.topic.produce(0, record("order-1", vec![0, 0, 1, high, low, 1]));
+        harness.topic.produce(0, record("order-1", vec![0, 0, 1, high, low, 1]));
     }
-    house.topic.produce(0, signal("order-1", "behind them"));
-    house.options.schema_wait_ms = 500;
-    house.registry = Registry::away();
-    let running = house.run();
-    house.until(|house| house.topic.committed() == [Some(u64::from(RECORDS) + 1)]).await;
+    harness.topic.produce(0, signal("order-1", "behind them"));
+    harness.options.schema_wait_ms = 500;
+    harness.registry = Registry::away();
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed() == [Some(u64::from(RECORDS) + 1)]).await;
     running.stop().await;
     let records = usize::from(RECORDS);
-    let told = all_told(&house.journals);
+    let told = all_told(&harness.journals);
     assert!(told[..records].iter().all(|(_, _, code)| code == "schema_unknown"));
     assert_eq!(told[records], (0, u64::from(RECORDS), "behind them".to_owned()));
 }
 
 #[tokio::test]
 async fn what_waits_is_bounded_while_a_journal_takes_nothing() {
-    let mut house = House::new(2);
+    let mut harness = Harness::new(2);
     for n in 0..5_000_u64 {
-        house.topic.produce(0, signal("order-1", &format!("s{n}")));
-        house.topic.produce(1, signal("order-2", &format!("s{n}")));
+        harness.topic.produce(0, signal("order-1", &format!("s{n}")));
+        harness.topic.produce(1, signal("order-2", &format!("s{n}")));
     }
-    house.journals.close(true);
-    let running = house.run();
-    house.until(|house| house.topic.paused() == 2).await;
-    let most = 2 * (house.options.backlog_records_max + place::POLL_RECORDS) as u64;
-    let backlog = house.stats().backlog_records.load(Ordering::Relaxed);
+    harness.journals.close(true);
+    let running = harness.run();
+    harness.until(|harness| harness.topic.paused() == 2).await;
+    let most = 2 * (harness.options.backlog_records_max + harness::POLL_RECORDS) as u64;
+    let backlog = harness.stats().backlog_records.load(Ordering::Relaxed);
     assert!(backlog > 0 && backlog <= most, "{backlog} records wait, {most} may");
-    house.journals.close(false);
-    house.until(|house| house.topic.committed() == [Some(5_000), Some(5_000)]).await;
+    harness.journals.close(false);
+    harness.until(|harness| harness.topic.committed() == [Some(5_000), Some(5_000)]).await;
     running.stop().await;
-    assert_eq!(all_told(&house.journals).len(), 10_000);
+    assert_eq!(all_told(&harness.journals).len(), 10_000);
 }
 
 #[tokio::test]
 async fn a_partition_that_is_not_what_it_was_is_not_read_and_the_others_are() {
-    let mut house = House::new(4);
+    let mut harness = Harness::new(4);
     for partition in 0..4 {
-        (0..10).for_each(|n| house.topic.produce(partition, signal("order-1", &format!("s{n}"))));
+        (0..10).for_each(|n| harness.topic.produce(partition, signal("order-1", &format!("s{n}"))));
     }
-    house.topic.left_at(0, [1; 16], 3);
-    house.topic.left_at(1, INCARNATION, 11);
-    house.topic.left_at(2, INCARNATION, 3);
-    house.topic.trim(2, 5);
-    house.topic.left_at(3, INCARNATION, 4);
-    let running = house.run();
-    house.until(|house| house.topic.committed()[3] == Some(10)).await;
-    house.until(|house| house.stats().stopped().len() == 3).await;
+    harness.topic.left_at(0, [1; 16], 3);
+    harness.topic.left_at(1, INCARNATION, 11);
+    harness.topic.left_at(2, INCARNATION, 3);
+    harness.topic.trim(2, 5);
+    harness.topic.left_at(3, INCARNATION, 4);
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed()[3] == Some(10)).await;
+    harness.until(|harness| harness.stats().stopped().len() == 3).await;
     running.stop().await;
-    let stopped = house.stats().stopped();
+    let stopped = harness.stats().stopped();
     assert!(
         stopped[&0].contains("made again") && stopped[&1].contains("11") && stopped[&2].contains("5 to 10")
     );
-    assert_eq!(house.topic.committed(), [Some(3), Some(11), Some(3), Some(10)]);
-    assert_eq!(all_told(&house.journals).len(), 6);
+    assert_eq!(harness.topic.committed(), [Some(3), Some(11), Some(3), Some(10)]);
+    assert_eq!(all_told(&harness.journals).len(), 6);
 }
 
 #[tokio::test]
 async fn what_is_revoked_is_left_to_others_and_taken_up_where_it_was_left() {
-    let mut house = House::new(1);
-    house.journals.close(true);
-    (0..10).for_each(|n| house.topic.produce(0, signal("order-1", &format!("s{n}"))));
-    let running = house.run();
-    house.until(|house| house.journals.waiting() == 1).await;
-    house.topic.rebalance();
-    house.until(|house| house.topic.assignments() == 2).await;
-    house.journals.close(false);
-    house.until(|house| house.topic.committed() == [Some(10)]).await;
+    let mut harness = Harness::new(1);
+    harness.journals.close(true);
+    (0..10).for_each(|n| harness.topic.produce(0, signal("order-1", &format!("s{n}"))));
+    let running = harness.run();
+    harness.until(|harness| harness.journals.waiting() == 1).await;
+    harness.topic.rebalance();
+    harness.until(|harness| harness.topic.assignments() == 2).await;
+    harness.journals.close(false);
+    harness.until(|harness| harness.topic.committed() == [Some(10)]).await;
     running.stop().await;
-    assert_eq!(all_told(&house.journals).len(), 10);
+    assert_eq!(all_told(&harness.journals).len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_records_arrive_and_nothing_runs_on() {
-    let mut house = House::new(4);
+    let mut harness = Harness::new(4);
     for n in 0..40_000_u64 {
-        house.topic.produce((n % 4) as u32, signal(&format!("order-{n}"), "go"));
+        harness.topic.produce((n % 4) as u32, signal(&format!("order-{n}"), "go"));
     }
     let begin = std::time::Instant::now();
-    let running = house.run();
-    house.until(|house| house.topic.committed() == [Some(10_000); 4]).await;
+    let running = harness.run();
+    harness.until(|harness| harness.topic.committed() == [Some(10_000); 4]).await;
     let took = begin.elapsed();
     running.stop().await;
     println!("{:.0} records/s into journals in memory", 40_000.0 / took.as_secs_f64());
-    assert_eq!(all_told(&house.journals).len(), 40_000);
-    assert_eq!(Arc::strong_count(&house.stats()), 2, "nothing runs on");
+    assert_eq!(all_told(&harness.journals).len(), 40_000);
+    assert_eq!(Arc::strong_count(&harness.stats()), 2, "nothing runs on");
 }

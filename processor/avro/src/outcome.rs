@@ -1,7 +1,7 @@
 //! Outcomes of commands whose sender asked for a reply.
 
 use bytes::Bytes;
-use everlog_engine::machine::update::{Stage, Standing};
+use everlog_engine::machine::update::{Stage, UpdateStanding};
 use everlog_engine::{Rejection as Refused, Reply};
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::blob::Blob;
 use crate::command::{Code, RecordCoordinates};
 use crate::event::fields::payloads;
-use crate::failure;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::payload::Payload;
 use crate::{Bounds, Error, PublicTopic, Writer, codec, proto_update};
 
@@ -89,7 +88,7 @@ impl Outcome {
 
     /// The outcome of an update: how it ended, or that it was accepted.
     #[must_use]
-    pub fn updated(self, standing: &Standing) -> Self {
+    pub fn updated(self, standing: &UpdateStanding) -> Self {
         let (run_id, update_id) = (Some(standing.run_id.clone()), Some(standing.update_id.clone()));
         let told = Self { run_id, update_id, ..self };
         match &standing.stage {

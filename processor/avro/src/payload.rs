@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, Fields as EncodedFields};
+use everlog_engine::api_types::{Fields as EncodedFields, MapEntry};
 use everlog_engine::payload::{Payload as Encoded, Payloads as EncodedList};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
@@ -80,7 +80,7 @@ impl Payload<'static> {
 
     fn of(encoded: Encoded) -> Self {
         let mut payload = Self::default();
-        for Entry { key, value } in encoded.metadata {
+        for MapEntry { key, value } in encoded.metadata {
             match std::str::from_utf8(&value) {
                 Ok(encoding) if key == ENCODING => payload.encoding = Cow::Owned(encoding.to_owned()),
                 Ok(text) => {
@@ -118,7 +118,7 @@ impl Payload<'_> {
 
     /// The encoded message of a map.
     pub fn encode_fields(fields: &Fields<'_>) -> Bytes {
-        let entry = |(key, value): (&Cow<'_, str>, &Payload<'_>)| Entry {
+        let entry = |(key, value): (&Cow<'_, str>, &Payload<'_>)| MapEntry {
             key: key.clone().into_owned(),
             value: value.encode(),
         };
@@ -132,7 +132,8 @@ impl Payload<'_> {
             (None, None) => Bytes::new(),
         };
         let encoding = if self.encoding.is_empty() && self.text.is_some() { JSON } else { &self.encoding };
-        let entry = |key: &str, value: &[u8]| Entry { key: key.into(), value: Bytes::copy_from_slice(value) };
+        let entry =
+            |key: &str, value: &[u8]| MapEntry { key: key.into(), value: Bytes::copy_from_slice(value) };
         let mut metadata = Vec::with_capacity(1 + self.metadata.len());
         if !encoding.is_empty() {
             metadata.push(entry(ENCODING, encoding.as_bytes()));
@@ -140,7 +141,7 @@ impl Payload<'_> {
         metadata.extend(self.metadata.iter().map(|(key, value)| entry(key, value.as_bytes())));
         let others = self.metadata_binary.iter().flatten();
         metadata.extend(
-            others.map(|(key, value)| Entry { key: key.clone().into_owned(), value: value.0.clone() }),
+            others.map(|(key, value)| MapEntry { key: key.clone().into_owned(), value: value.0.clone() }),
         );
         Encoded { metadata, data }
     }
@@ -180,11 +181,11 @@ fn parts(mut bytes: &[u8], depth: u32) -> usize {
 mod tests {
     use super::*;
 
-    fn entry(key: &str, value: &'static [u8]) -> Entry {
-        Entry { key: key.into(), value: Bytes::from_static(value) }
+    fn entry(key: &str, value: &'static [u8]) -> MapEntry {
+        MapEntry { key: key.into(), value: Bytes::from_static(value) }
     }
 
-    fn bytes(metadata: Vec<Entry>, data: &'static [u8]) -> Bytes {
+    fn bytes(metadata: Vec<MapEntry>, data: &'static [u8]) -> Bytes {
         Encoded { metadata, data: Bytes::from_static(data) }.encode_to_vec().into()
     }
 

@@ -12,8 +12,7 @@ use serde_json::json;
 
 use crate::nodes::peer_auth;
 use crate::nodes::{NodeState, Nodes, view};
-use crate::table;
-use crate::table::Side;
+use crate::table::{self, Side};
 use crate::{ExitStatus, write_line};
 
 /// How often a command checks whether its wish is fulfilled.

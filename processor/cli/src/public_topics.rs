@@ -15,8 +15,7 @@ use everlog_log_kafka::Options;
 use everlog_log_kafka::topics::topic_io::{From, Record, Step, Tail};
 use serde_json::Value;
 
-use crate::http_client;
-use crate::http_client::HttpResponse;
+use crate::http_client::{self, HttpResponse};
 
 /// Records of one request to a node.
 const ASKED_RECORDS: usize = 500;

@@ -15,8 +15,7 @@ use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, Step};
 use serde_json::json;
 
 use crate::command_json::CommandKind;
-use crate::http_client;
-use crate::http_client::HttpResponse;
+use crate::http_client::{self, HttpResponse};
 use crate::json_line::{Decoded, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics, TopicReader};
 use crate::{ExitStatus, write_line};

@@ -162,7 +162,7 @@ pub struct RetryPolicy {
 
 /// One entry of a map of opaque values (memo, search attributes, marker details).
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
     #[prost(string, tag = "1")]
     pub key: String,
@@ -176,5 +176,5 @@ pub struct Entry {
 pub struct Fields {
     /// Entries as they were sent.
     #[prost(message, repeated, tag = "1")]
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MapEntry>,
 }

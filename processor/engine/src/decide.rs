@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::draft::Draft;
-use crate::machine::start::Place;
+use crate::machine::start::StartContext;
 use crate::machine::{
     activity_attempt, cancel, close, external_workflow, fire_timers, parent_child, reset, signal, start,
     update, workflow_task, workflow_task_completed, workflow_task_started,
@@ -39,7 +39,8 @@ pub struct View {
 
 /// Decides one record. Never panics, whatever the record says; refuses with a value.
 pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Settings) -> Outcome {
-    let place = Place { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
+    let place =
+        StartContext { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
     let outcome = match &input.request {
         order if view.is_namespace_deleted && !matches!(order, Some(Request::Delete(_))) => {
             Outcome::refuse(Rejection::NamespaceDeleted(input.namespace_id.clone()))

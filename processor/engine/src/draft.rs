@@ -8,12 +8,9 @@ use prost::Message;
 use crate::api_types::Status;
 use crate::copy_on_write::CopyOnWrite;
 use crate::event::{Attributes, HistoryEvent};
-use crate::machine::activity;
-use crate::machine::activity::Activity;
-use crate::machine::reset;
-use crate::machine::reset::LateAnswer;
-use crate::machine::update;
-use crate::machine::update::Update;
+use crate::machine::activity::{self, Activity};
+use crate::machine::reset::{self, LateAnswer};
+use crate::machine::update::{self, Update};
 use crate::machine::workflow_task::{Sticky, Task};
 use crate::machine::{
     attached_requests, cancel, child, close, continuation, external_workflow, memo_and_search_attributes,
@@ -449,18 +446,10 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         Attributes::CancelExternalInitiated(initiated) => {
             external_workflow::apply_cancel_initiated(run, event, initiated);
         }
-        Attributes::SignalExternalFailed(failed) => {
-            external_workflow::apply_answered(run, failed.initiated_event_id)
-        }
-        Attributes::ExternalSignaled(reached) => {
-            external_workflow::apply_answered(run, reached.initiated_event_id)
-        }
-        Attributes::CancelExternalFailed(failed) => {
-            external_workflow::apply_answered(run, failed.initiated_event_id)
-        }
-        Attributes::ExternalCancelRequested(reached) => {
-            external_workflow::apply_answered(run, reached.initiated_event_id);
-        }
+        Attributes::SignalExternalFailed(_)
+        | Attributes::ExternalSignaled(_)
+        | Attributes::CancelExternalFailed(_)
+        | Attributes::ExternalCancelRequested(_) => external_workflow::apply_answered(run, attributes),
         Attributes::ActivityCompleted(done) => activity::apply_closed(run, done.scheduled_event_id),
         Attributes::ActivityFailed(failed) => activity::apply_closed(run, failed.scheduled_event_id),
         Attributes::ActivityTimedOut(timed_out) => activity::apply_closed(run, timed_out.scheduled_event_id),

@@ -6,7 +6,7 @@ use crate::api_types::Status;
 use crate::draft::Step;
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
-use crate::machine::update::Standing;
+use crate::machine::update::UpdateStanding;
 use crate::request::RequestRecord;
 use crate::run::{Current, Run};
 
@@ -66,7 +66,7 @@ pub enum Reply {
     /// A heartbeat was taken; true = the activity shall cancel itself.
     Heartbeat(bool),
     /// An update was admitted, or found.
-    Update(Box<Standing>),
+    Update(Box<UpdateStanding>),
 }
 
 /// A run that a start made or found.
@@ -83,7 +83,7 @@ pub struct Started {
     /// The first workflow task, where it was asked for with the start.
     pub task: Option<Box<TaskGrant>>,
     /// The update that came with the start.
-    pub update: Option<Box<Standing>>,
+    pub update: Option<Box<UpdateStanding>>,
 }
 
 /// What the completion of a workflow task yields.

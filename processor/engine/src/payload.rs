@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 
-use crate::api_types::Entry;
+use crate::api_types::MapEntry;
 use crate::settings::Settings;
 
 /// One payload. Field numbers are those of Temporal's `Payload`.
@@ -11,7 +11,7 @@ use crate::settings::Settings;
 pub struct Payload {
     /// `encoding` and what else converters need.
     #[prost(message, repeated, tag = "1")]
-    pub metadata: Vec<Entry>,
+    pub metadata: Vec<MapEntry>,
     /// The value.
     #[prost(bytes = "bytes", tag = "2")]
     pub data: Bytes,
@@ -90,7 +90,7 @@ pub fn check_priority(given: Option<&Bytes>, settings: &Settings) -> Result<(), 
 
 /// A JSON string as encoded payloads.
 pub fn json_text(text: &str) -> Bytes {
-    let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
+    let encoding = MapEntry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
     let data = format!("\"{text}\"").into();
     Payloads { payloads: vec![Payload { metadata: vec![encoding], data }] }.encode_to_vec().into()
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn payload(encoding: &'static [u8], data: &'static [u8]) -> Bytes {
-        let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(encoding) };
+        let encoding = MapEntry { key: "encoding".into(), value: Bytes::from_static(encoding) };
         Payload { metadata: vec![encoding], data: Bytes::from_static(data) }.encode_to_vec().into()
     }
 

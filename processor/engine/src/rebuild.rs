@@ -8,8 +8,7 @@
 
 use crate::draft::{Change, apply};
 use crate::event::{Attributes, History, HistoryEvent};
-use crate::machine::activity;
-use crate::machine::activity::Activity;
+use crate::machine::activity::{self, Activity};
 use crate::machine::workflow_task::Task;
 use crate::run::{Run, Start};
 use crate::time::{Timestamp, span_ms};

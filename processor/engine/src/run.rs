@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api_types::{Entry, Status, WorkflowType};
+use crate::api_types::{MapEntry, Status, WorkflowType};
 use crate::copy_on_write::{CopyOnWrite, Empty};
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
@@ -193,10 +193,10 @@ pub struct ExecutionInfo {
 pub struct Properties {
     /// Sorted by key.
     #[prost(message, repeated, tag = "1")]
-    pub memo: Vec<Entry>,
+    pub memo: Vec<MapEntry>,
     /// Sorted by key.
     #[prost(message, repeated, tag = "2")]
-    pub search_attributes: Vec<Entry>,
+    pub search_attributes: Vec<MapEntry>,
     /// Where builds came in, the oldest first; [`Run::reset_points`] tells them.
     #[prost(message, repeated, tag = "3")]
     pub reset_points: Vec<Point>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everlog_engine::machine::update::Standing;
+use everlog_engine::machine::update::UpdateStanding;
 use everlog_engine::request::RequestRecord;
 use everlog_engine::{Reply, RequestClass, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
@@ -101,7 +101,7 @@ impl Router {
         &self,
         address: Address,
         update_id: String,
-    ) -> CallResult<UpdateCall<Option<Standing>>> {
+    ) -> CallResult<UpdateCall<Option<UpdateStanding>>> {
         let partition = address.partition(self.partitions);
         let slot = self.admission.enter(partition, AdmissionClass::Read)?;
         let (sender, receiver) = oneshot::channel();

@@ -175,7 +175,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use everlog_engine::api_types::{Entry, RetryPolicy};
+    use everlog_engine::api_types::{MapEntry, RetryPolicy};
     use everlog_engine::command::{Command, CommandAttributes};
     use everlog_engine::machine::{activity, marker};
 
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn what_is_small_on_the_wire_and_large_in_memory_is_counted_as_large() {
         let entries = 1_000;
-        let details = vec![Entry::default(); entries];
+        let details = vec![MapEntry::default(); entries];
         let marker =
             CommandAttributes::RecordMarker(Box::new(marker::Record { details, ..Default::default() }));
-        assert!(counted(&completion(vec![command(marker)])) >= entries * size_of::<Entry>());
+        assert!(counted(&completion(vec![command(marker)])) >= entries * size_of::<MapEntry>());
         assert!(counted(&completion(vec![Command::default(); entries])) >= entries * size_of::<Command>());
         let policy =
             RetryPolicy { non_retryable_error_types: vec![String::new(); entries], ..RetryPolicy::default() };

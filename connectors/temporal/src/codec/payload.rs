@@ -86,7 +86,7 @@ pub(crate) fn stored_copy(bytes: Option<Bytes>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use everlog_engine::Settings;
-    use everlog_engine::api_types::{Entry, Fields};
+    use everlog_engine::api_types::{Fields, MapEntry};
     use everlog_engine::payload::UserMetadata;
     use everlog_temporal_api::common::Priority;
     use tonic::Code;
@@ -118,16 +118,16 @@ mod tests {
 
     fn attributes(entries: usize, data: &[u8]) -> Bytes {
         let value = Payload { metadata: Vec::new(), data: Bytes::copy_from_slice(data) }.encode_to_vec();
-        let entry = |number| Entry { key: format!("Key{number}"), value: value.clone().into() };
+        let entry = |number| MapEntry { key: format!("Key{number}"), value: value.clone().into() };
         Fields { entries: (0..entries).map(entry).collect() }.encode_to_vec().into()
     }
 
     /// One attribute that is exactly so long as it is sent, nearly all of it metadata, which its value goes without.
     fn attributes_of(encoded_bytes: usize) -> Bytes {
         let padded = |bytes: usize| {
-            let padding = Entry { key: "padding".into(), value: vec![b'x'; bytes].into() };
+            let padding = MapEntry { key: "padding".into(), value: vec![b'x'; bytes].into() };
             let value = Payload { metadata: vec![padding], data: Bytes::from_static(b"1") };
-            let entry = Entry { key: "Key".into(), value: value.encode_to_vec().into() };
+            let entry = MapEntry { key: "Key".into(), value: value.encode_to_vec().into() };
             Bytes::from(Fields { entries: vec![entry] }.encode_to_vec())
         };
         let around = padded(encoded_bytes).len() - encoded_bytes;

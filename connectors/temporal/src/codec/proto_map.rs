@@ -68,7 +68,7 @@ fn next<'a>(rest: &mut &'a [u8], tag: u32) -> Result<Option<&'a [u8]>, Malformed
 
 #[cfg(test)]
 mod tests {
-    use everlog_engine::api_types::{Entry as Whole, Fields};
+    use everlog_engine::api_types::{Fields, MapEntry as Whole};
     use prost::Message;
 
     use super::*;

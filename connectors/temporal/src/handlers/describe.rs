@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::Run;
-use everlog_engine::api_types::{Entry, Fields};
+use everlog_engine::api_types::{Fields, MapEntry};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::child::{Child, root};
 use everlog_engine::machine::reset_points::Points;
@@ -111,14 +111,14 @@ fn search_attributes(run: &Run) -> Bytes {
     for (name, values, is_told) in told {
         let is_set = entries.iter().any(|entry| entry.key == name);
         if is_told && !is_set && !values.is_empty() {
-            entries.push(Entry { key: name.to_owned(), value: search_attributes::keywords(&values) });
+            entries.push(MapEntry { key: name.to_owned(), value: search_attributes::keywords(&values) });
         }
     }
     map(&entries)
 }
 
 /// An encoded map of opaque values: a memo, or search attributes.
-fn map(entries: &[Entry]) -> Bytes {
+fn map(entries: &[MapEntry]) -> Bytes {
     Fields { entries: entries.to_vec() }.encode_to_vec().into()
 }
 
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn memo_and_search_attributes_pass_byte_for_byte() {
         let mut run = run();
-        let entry = Entry { key: "k".into(), value: Bytes::from_static(b"opaque") };
+        let entry = MapEntry { key: "k".into(), value: Bytes::from_static(b"opaque") };
         run.properties.make_mut().memo.push(entry.clone());
         let info = description(&run).workflow_execution_info.expect("always there");
         let memo = Fields::decode(info.memo.expect("always there")).expect("a map");

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::machine::update::Standing;
+use everlog_engine::machine::update::UpdateStanding;
 use everlog_engine::request::Request;
 use everlog_engine::{Rejection, Reply, Started};
 use everlog_temporal_api::errordetails::MultiOperationExecutionFailure;
@@ -126,7 +126,7 @@ fn check_update(update: &UpdateWorkflowExecutionRequest, workflow_id: &str) -> R
     Ok(())
 }
 
-fn both(started: Started, link: Bytes) -> Result<(StartWorkflowExecutionResponse, Standing), Status> {
+fn both(started: Started, link: Bytes) -> Result<(StartWorkflowExecutionResponse, UpdateStanding), Status> {
     let standing = started.update.ok_or_else(status::unexpected_reply)?;
     let response = StartWorkflowExecutionResponse {
         run_id: started.run_id,

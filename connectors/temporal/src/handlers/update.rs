@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
-use everlog_engine::machine::update::{Admit, Stage, Standing};
+use everlog_engine::machine::update::{Admit, Stage, UpdateStanding};
 use everlog_engine::request;
 use everlog_partition::{UpdateNews, Want};
 use everlog_temporal_api::common::WorkflowExecution;
@@ -106,10 +106,10 @@ fn wanted(policy: Option<WaitPolicy>) -> Result<Lifecycle, Status> {
 /// update.
 pub(crate) async fn until(
     call: &Call<'_>,
-    mut standing: Standing,
+    mut standing: UpdateStanding,
     mut news: mpsc::Receiver<UpdateNews>,
     wanted: Lifecycle,
-) -> Result<Option<Standing>, Status> {
+) -> Result<Option<UpdateStanding>, Status> {
     let patience = Duration::from_millis(call.gateway.limits.history_wait_ms);
     let is_over = call.remaining().filter(|remaining| *remaining <= patience);
     let deadline = Instant::now() + is_over.unwrap_or(patience);
@@ -117,7 +117,7 @@ pub(crate) async fn until(
         tokio::select! {
             biased;
             heard = news.recv() => match heard {
-                Some(UpdateNews::Standing(next)) => standing = next,
+                Some(UpdateNews::UpdateStanding(next)) => standing = next,
                 Some(UpdateNews::Closed) => return Ok(None),
                 Some(UpdateNews::TaskFailed) => {
                     return Err(not_ready(
@@ -153,7 +153,7 @@ fn lifecycle(stage: &Stage) -> Lifecycle {
 /// The response of UpdateWorkflowExecution.
 pub(crate) fn response(
     workflow_id: String,
-    standing: Standing,
+    standing: UpdateStanding,
 ) -> Result<UpdateWorkflowExecutionResponse, Status> {
     let stage = lifecycle(&standing.stage).into();
     let outcome = outcome(&standing.stage)?;
@@ -172,7 +172,7 @@ fn outcome(stage: &Stage) -> Result<Option<Outcome>, Status> {
     }
 }
 
-fn reference(workflow_id: String, standing: Standing) -> UpdateRef {
+fn reference(workflow_id: String, standing: UpdateStanding) -> UpdateRef {
     let workflow_execution = Some(WorkflowExecution { workflow_id, run_id: standing.run_id });
     UpdateRef { workflow_execution, update_id: standing.update_id }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use everlog_engine::api_types::Entry;
+use everlog_engine::api_types::MapEntry;
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::payload::Payload;
@@ -90,7 +90,7 @@ pub(crate) fn type_name(r#type: Type) -> &'static str {
 
 /// The encoded payload of a keyword list that the server sets.
 pub(crate) fn keywords(words: &[String]) -> Bytes {
-    let said = |key: &str, value: &'static str| Entry { key: key.into(), value: value.into() };
+    let said = |key: &str, value: &'static str| MapEntry { key: key.into(), value: value.into() };
     let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
     let data = serde_json::to_vec(words).expect("texts are JSON");
     Payload { metadata, data: data.into() }.encode_to_vec().into()
@@ -113,10 +113,11 @@ fn fitted(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, (Fault, S
         check(entry.key, r#type, &payload).map_err(|reason| (Fault::Values, reason))?;
         let mut value = BytesMut::from(entry.value);
         if metadata(&payload, "type").is_none() {
-            let named = Entry { key: "type".into(), value: Bytes::from_static(type_name(r#type).as_bytes()) };
+            let named =
+                MapEntry { key: "type".into(), value: Bytes::from_static(type_name(r#type).as_bytes()) };
             prost::encoding::message::encode(1, &named, &mut value);
         }
-        let entry = Entry { key: entry.key.into(), value: value.freeze() };
+        let entry = MapEntry { key: entry.key.into(), value: value.freeze() };
         prost::encoding::message::encode(1, &entry, &mut typed);
     }
     Ok(Bytes::copy_from_slice(&typed))
@@ -245,12 +246,12 @@ mod tests {
     }
 
     fn payload(encoding: &str, data: &str) -> Payload {
-        let encoding = Entry { key: "encoding".into(), value: encoding.to_owned().into() };
+        let encoding = MapEntry { key: "encoding".into(), value: encoding.to_owned().into() };
         Payload { metadata: vec![encoding], data: data.to_owned().into() }
     }
 
     fn map(name: &str, payload: &Payload) -> Bytes {
-        let entry = Entry { key: name.into(), value: payload.encode_to_vec().into() };
+        let entry = MapEntry { key: name.into(), value: payload.encode_to_vec().into() };
         Fields { entries: vec![entry] }.encode_to_vec().into()
     }
 
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!(type_of(payload("json/plain", "3")), "Int");
         assert_eq!(type_of(payload("binary/null", "")), "Int");
         let mut own = payload("json/plain", "3");
-        own.metadata.push(Entry { key: "type".into(), value: Bytes::from_static(b"Double") });
+        own.metadata.push(MapEntry { key: "type".into(), value: Bytes::from_static(b"Double") });
         assert_eq!(type_of(own), "Double", "a client's own word stays");
     }
 

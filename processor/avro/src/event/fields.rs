@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, RetryPolicy as Policy};
+use everlog_engine::api_types::{MapEntry, RetryPolicy as Policy};
 use everlog_engine::machine::worker_versioning::Version;
 use everlog_engine::time::Duration;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
-use crate::failure;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::payload::{Fields, Payload};
 
 /// In which order tasks are handed out.
@@ -111,8 +110,8 @@ pub(super) fn fields(given: Option<&Bytes>) -> Option<Fields<'static>> {
     given.map(Payload::read_fields)
 }
 
-pub(super) fn named_payloads(given: &[Entry]) -> Option<BTreeMap<Cow<'_, str>, Vec<Payload<'static>>>> {
-    let entry = |entry: &Entry| (Cow::Owned(entry.key.clone()), Payload::read_all(&entry.value));
+pub(super) fn named_payloads(given: &[MapEntry]) -> Option<BTreeMap<Cow<'_, str>, Vec<Payload<'static>>>> {
+    let entry = |entry: &MapEntry| (Cow::Owned(entry.key.clone()), Payload::read_all(&entry.value));
     (!given.is_empty()).then(|| given.iter().map(entry).collect())
 }
 

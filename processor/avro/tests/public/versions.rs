@@ -20,7 +20,7 @@ use everlog_avro::payload::Payload;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Bounds, PublicTopic, Writer, frame, read};
 use everlog_engine::Reply;
-use everlog_engine::machine::update::{Stage, Standing};
+use everlog_engine::machine::update::{Stage, UpdateStanding};
 use serde_json::{Value, json};
 
 use crate::events::written;
@@ -54,7 +54,7 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
             // An outcome with one payload, as Temporal encodes it.
             let stage = Stage::Completed(Bytes::from_static(b"\x0a\x05\x0a\x03\x12\x01\x37"));
             let mut bytes = Vec::new();
-            let outcome = Outcome::new(&place, 1).updated(&Standing { run_id, update_id, stage });
+            let outcome = Outcome::new(&place, 1).updated(&UpdateStanding { run_id, update_id, stage });
             assert_eq!(
                 (outcome.status.as_str(), outcome.result.as_ref().map(Vec::len)),
                 ("completed", Some(1))

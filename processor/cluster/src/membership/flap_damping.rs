@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     /// Nodes as one coordinator sees them, and the time.
-    struct Place {
+    struct NodeView {
         lives: FlapDamping,
         now: Instant,
     }
 
-    impl Place {
+    impl NodeView {
         fn new() -> Self {
             let mut place = Self { lives: FlapDamping::default(), now: Instant::now() };
             place.see(&[("placer", 1, false)]);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_node_is_settled_after_a_while_and_at_once_if_it_was_there_before() {
-        let mut place = Place::new();
+        let mut place = NodeView::new();
         assert_eq!(place.settles_in("placer"), Some(0));
         place.see(&[("placer", 1, false), ("a", 1, false)]);
         assert_eq!((place.settles_in("a"), place.settles_in("b")), (Some(3), None));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn each_loss_doubles_what_a_node_waits_until_it_is_long_ago() {
-        let mut place = Place::new();
+        let mut place = NodeView::new();
         let waits: Vec<_> = (1..=6)
             .map(|start| {
                 // Some are back before the coordinator has looked.
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_node_that_has_said_that_it_ends_is_not_lost() {
-        let mut place = Place::new();
+        let mut place = NodeView::new();
         for start in 1..5 {
             place.see(&[("placer", 1, false), ("a", start, false)]);
             assert_eq!(place.settles_in("a"), Some(3));

@@ -23,8 +23,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::control_table::ControlTable;
-use crate::peers::tls;
-use crate::peers::tls::Tls;
+use crate::peers::tls::{self, Tls};
 use crate::status::Status;
 
 /// The header with the secret of the nodes.

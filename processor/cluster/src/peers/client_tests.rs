@@ -19,11 +19,11 @@ const HERE: &str = "127.0.0.1";
 const FOR_EVER: Duration = Duration::from_secs(24 * 3_600);
 
 /// Certificates in files of a directory of the test's own.
-struct Place {
+struct CertificateDir {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl CertificateDir {
     fn new(authority: &Authority, certified: &Certified) -> Self {
         let place = Self { dir: tempfile::tempdir().expect("a directory") };
         place.put("ca", &authority.certificate());
@@ -51,8 +51,8 @@ impl Place {
     }
 }
 
-fn of(authority: &Authority, host: &str) -> Place {
-    Place::new(authority, &authority.certify(host))
+fn of(authority: &Authority, host: &str) -> CertificateDir {
+    CertificateDir::new(authority, &authority.certify(host))
 }
 
 fn plain() -> PeerClient {
@@ -191,10 +191,10 @@ async fn a_stranger_is_refused_and_told_why() {
     let address = node(of(&authority, HERE).links("")).await;
     let without = refused(&plain(), &address).await;
     assert!(without.contains("cluster.certificate_file"), "{without}");
-    let shown = Place::new(&authority, &other.certify(HERE));
+    let shown = CertificateDir::new(&authority, &other.certify(HERE));
     let others = refused(&shown.links(""), &address).await;
     assert!(others.contains("it does not take this node"), "{others}");
-    let late = Place::new(&authority, &authority.certify_until(HERE, "20200102000000Z"));
+    let late = CertificateDir::new(&authority, &authority.certify_until(HERE, "20200102000000Z"));
     let late = refused(&late.links(""), &address).await;
     assert!(late.contains("it does not take this node"), "{late}");
     let unknown = refused(&of(&other, HERE).links(""), &address).await;
@@ -230,7 +230,7 @@ async fn another_secret_is_refused_and_told() {
 async fn certificates_that_change_are_read_again_and_bad_ones_are_not_taken() {
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
     let address = node(of(&authority, HERE).links("")).await;
-    let place = Place::new(&authority, &other.certify(HERE));
+    let place = CertificateDir::new(&authority, &other.certify(HERE));
     let links = place.links("");
     refused(&links, &address).await;
     place.show(&authority.certify("node-of-the-authority"));

@@ -38,13 +38,13 @@ pub struct Tls {
 
 struct Known {
     /// The files as they were when they were read.
-    looks: [Option<Look>; 3],
+    looks: [Option<FileVersion>; 3],
     connector: TlsConnector,
     acceptor: TlsAcceptor,
 }
 
 /// When a file was changed last, and its length in bytes.
-type Look = (SystemTime, u64);
+type FileVersion = (SystemTime, u64);
 
 impl Tls {
     /// Reads the files: certificate, key and authorities. `name` is in all certificates; empty where each has its
@@ -145,7 +145,7 @@ async fn hear_out(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-fn looks(files: &[PathBuf; 3]) -> [Option<Look>; 3] {
+fn looks(files: &[PathBuf; 3]) -> [Option<FileVersion>; 3] {
     let look = |file: &PathBuf| {
         let metadata = std::fs::metadata(file).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

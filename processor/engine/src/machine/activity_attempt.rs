@@ -20,12 +20,10 @@ use bytes::Bytes;
 use crate::api_types::{RetryPolicy, RetryState, TimeoutType};
 use crate::draft::{Change, Draft};
 use crate::failure;
-use crate::machine::activity;
-use crate::machine::activity::{Activity, Canceled, Completed, Deadline, Failed, TimedOut};
+use crate::machine::activity::{self, Activity, Canceled, Completed, Deadline, Failed, TimedOut};
 use crate::machine::workflow_task;
 use crate::outcome::{Rejection, Reply};
-use crate::retry;
-use crate::retry::{Attempt, Verdict};
+use crate::retry::{self, Attempt, Verdict};
 
 /// The index of the first id that a record gives to activities it hands out itself.
 const EAGER_POLL_ID: u32 = 16;

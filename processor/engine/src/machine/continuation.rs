@@ -18,14 +18,11 @@ use crate::draft::{Change, Draft, Extras, Step};
 use crate::event::{Attributes, HistoryEvent};
 use crate::failure;
 use crate::machine::close::{ContinueAsNew, ContinuedAsNew};
-use crate::machine::start;
-use crate::machine::start::{Place, Started};
-use crate::machine::worker_versioning;
-use crate::machine::worker_versioning::Versioning;
+use crate::machine::start::{self, StartContext, Started};
+use crate::machine::worker_versioning::{self, Versioning};
 use crate::machine::workflow_task_completed::{TaskFailure, extras};
 use crate::machine::{command_validation, update, workflow_task};
-use crate::retry;
-use crate::retry::{Attempt, Verdict};
+use crate::retry::{self, Attempt, Verdict};
 use crate::run::{Run, Start};
 use crate::time::{Duration, span_ms};
 
@@ -295,7 +292,7 @@ impl Next {
     fn begin(self, draft: &mut Draft<'_>) -> Step {
         let Self { start, started, links } = self;
         let (namespace_id, workflow_id) = (start.namespace_id.clone(), start.workflow_id.clone());
-        let place = Place {
+        let place = StartContext {
             namespace_id: &namespace_id,
             workflow_id: &workflow_id,
             stamp: draft.stamp,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::api_types::{Execution, ExternalFailedCause as FailedCause, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::{Draft, Extras, bytes};
-use crate::event::HistoryEvent;
+use crate::event::{Attributes, HistoryEvent};
 use crate::machine::child::stays_at_home;
 use crate::machine::close::within_size;
 use crate::machine::workflow_task_completed::{TaskFailure, extras};
@@ -500,7 +500,15 @@ pub(crate) fn apply_late(run: &mut Run, answered: Answered) {
     run.head.state_bytes += bytes(external);
 }
 
-pub(crate) fn apply_answered(run: &mut Run, initiated_event_id: i64) {
+/// A message to another workflow is answered by this event: it is open no longer.
+pub(crate) fn apply_answered(run: &mut Run, answer: &Attributes) {
+    let initiated_event_id = match answer {
+        Attributes::SignalExternalFailed(failed) => failed.initiated_event_id,
+        Attributes::CancelExternalFailed(failed) => failed.initiated_event_id,
+        Attributes::ExternalSignaled(reached) => reached.initiated_event_id,
+        Attributes::ExternalCancelRequested(reached) => reached.initiated_event_id,
+        _no_answer => return,
+    };
     if run.externals.contains_key(&initiated_event_id)
         && let Some(answered) = run.externals.make_mut().remove(&initiated_event_id)
     {

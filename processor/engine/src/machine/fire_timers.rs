@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::draft::{Change, Draft, Step};
 use crate::machine::activity::Activity;
-use crate::machine::timer;
-use crate::machine::timer::Timer;
+use crate::machine::timer::{self, Timer};
 use crate::machine::{activity_attempt, close, workflow_task, workflow_task_started};
 
 /// Order: look at the run's deadlines.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::api_types::{Entry, TaskFailedCause as Cause};
+use crate::api_types::{MapEntry, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::Draft;
 use crate::machine::command_validation;
@@ -16,7 +16,7 @@ pub struct Record {
     pub marker_name: String,
     /// Named payloads, opaque.
     #[prost(message, repeated, tag = "2")]
-    pub details: Vec<Entry>,
+    pub details: Vec<MapEntry>,
     /// Headers, opaque.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub header: Option<Bytes>,
@@ -33,7 +33,7 @@ pub struct Recorded {
     pub marker_name: String,
     /// Named payloads, opaque.
     #[prost(message, repeated, tag = "2")]
-    pub details: Vec<Entry>,
+    pub details: Vec<MapEntry>,
     /// The task that recorded it.
     #[prost(int64, tag = "3")]
     pub workflow_task_completed_event_id: i64,
@@ -77,6 +77,6 @@ pub(crate) fn record(
 }
 
 /// Bytes of a marker's details, their names among them.
-pub(crate) fn bytes(details: &[Entry]) -> usize {
+pub(crate) fn bytes(details: &[MapEntry]) -> usize {
     details.iter().map(|entry| entry.key.len() + entry.value.len()).sum()
 }

@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 use prost::{DecodeError, Message, length_delimiter_len};
 
-use crate::api_types::{Entry, Fields, TaskFailedCause as Cause};
+use crate::api_types::{Fields, MapEntry, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::{Draft, bytes};
 use crate::machine::close::within_size;
@@ -166,7 +166,7 @@ fn are_too_many(keys: i64, settings: &Settings) -> bool {
 }
 
 /// A value counts without its metadata, and all together as they are sent.
-pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), String> {
+pub(crate) fn check_sizes(entries: &[MapEntry], settings: &Settings) -> Result<(), String> {
     let mut sum = 0_i64;
     for entry in entries {
         let (bytes, limit) = (payload::data_bytes(&entry.value), settings.search_attribute_bytes_max);
@@ -207,17 +207,17 @@ pub(crate) fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
 }
 
 /// The entries of an encoded map; none of one that cannot be read.
-pub(crate) fn read(given: Option<&Bytes>) -> Vec<Entry> {
+pub(crate) fn read(given: Option<&Bytes>) -> Vec<MapEntry> {
     given.and_then(|given| Fields::decode(given.clone()).ok()).unwrap_or_default().entries
 }
 
 /// Sorted by key; of entries with one key the last counts.
-fn sorted(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<String, Entry> {
+fn sorted(entries: impl IntoIterator<Item = MapEntry>) -> BTreeMap<String, MapEntry> {
     entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect()
 }
 
 /// A sorted map with changes in it; values that say nothing remove their keys.
-fn merged(entries: &[Entry], changes: Vec<Entry>) -> Vec<Entry> {
+fn merged(entries: &[MapEntry], changes: Vec<MapEntry>) -> Vec<MapEntry> {
     let changes = sorted(changes);
     let kept = entries.iter().filter(|entry| !changes.contains_key(&entry.key)).cloned();
     let mut merged: Vec<_> = kept.collect();

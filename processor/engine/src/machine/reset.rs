@@ -22,18 +22,15 @@ use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::event::{Attributes, History, HistoryEvent};
 use crate::failure;
-use crate::machine::activity;
-use crate::machine::activity::Activity;
+use crate::machine::activity::{self, Activity};
 use crate::machine::child::Child;
 use crate::machine::close::Terminate;
 use crate::machine::external_workflow::{Answered, External};
 use crate::machine::parent_child::Opened;
 use crate::machine::signal::Signaled;
-use crate::machine::start;
-use crate::machine::start::Place;
+use crate::machine::start::{self, StartContext};
 use crate::machine::update::Admitted;
-use crate::machine::workflow_task;
-use crate::machine::workflow_task::{Failed, Task};
+use crate::machine::workflow_task::{self, Failed, Task};
 use crate::machine::{close, external_workflow, parent_child, update};
 use crate::outcome::{Outcome, Rejection, Reply};
 use crate::request::{Request, RequestRecord};
@@ -201,7 +198,7 @@ pub(crate) fn apply_reset_to(run: &mut Run, run_id: &str, event_id: i64) {
 }
 
 /// Goes back to a task of `base`. An id whose latest run was deleted is unknown, as a Temporal server has it.
-pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_>) -> Outcome {
+pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: StartContext<'_>) -> Outcome {
     let Some(current) = &view.current else {
         return Outcome::refuse(Rejection::unknown_run(place.workflow_id, ""));
     };
@@ -266,7 +263,7 @@ fn begin<'a>(
     current: &Run,
     past: &HistoryBatches,
     order: &Reset,
-    place: Place<'a>,
+    place: StartContext<'a>,
 ) -> Result<Draft<'a>, Rejection> {
     let start = start_again(base, current, order, place);
     let run_id = start.run_id.clone();
@@ -320,7 +317,7 @@ fn inside_a_batch(event_id: i64) -> Rejection {
 }
 
 /// As the base began, with all its time before it.
-fn start_again(base: &Run, current: &Run, order: &Reset, place: Place<'_>) -> Start {
+fn start_again(base: &Run, current: &Run, order: &Reset, place: StartContext<'_>) -> Start {
     let old = base.start.as_ref();
     let now_ms = place.stamp.now_ms;
     let original_run_id = match old.original_run_id.as_str() {

@@ -5,7 +5,7 @@
 //! closed  --start, the reuse policy allows it-->           closed, and a new run
 //! closed  --start, else-->                                 closed: refused
 //! open    --start, conflict policy Fail-->                 open: refused
-//! open    --start, conflict policy UseExisting-->          open, with what goes along: a signal, an update, `options.rs`
+//! open    --start, conflict policy UseExisting-->          open, with what goes along: a signal, an update, `attached_requests.rs`
 //! open    --start, conflict policy TerminateExisting-->    closed, and a new run, in one step
 
 use std::sync::Arc;
@@ -18,18 +18,13 @@ use crate::api_types::{
 use crate::cron;
 use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
-use crate::machine::attached_requests;
-use crate::machine::attached_requests::OnConflict;
+use crate::machine::attached_requests::{self, OnConflict};
 use crate::machine::child::Parent;
 use crate::machine::reset_points::Points;
-use crate::machine::signal;
-use crate::machine::signal::Signal;
-use crate::machine::update;
-use crate::machine::update::Admit;
-use crate::machine::worker_versioning;
-use crate::machine::worker_versioning::{Override, Version};
-use crate::machine::workflow_task;
-use crate::machine::workflow_task::Task;
+use crate::machine::signal::{self, Signal};
+use crate::machine::update::{self, Admit};
+use crate::machine::worker_versioning::{self, Override, Version};
+use crate::machine::workflow_task::{self, Task};
 use crate::machine::{close, continuation, memo_and_search_attributes, workflow_task_started};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
@@ -237,7 +232,7 @@ pub struct Started {
 
 /// Where a start happens.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct StartContext<'a> {
     /// The namespace's UUID.
     pub namespace_id: &'a str,
     /// The Workflow Id.
@@ -256,18 +251,12 @@ fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
     if memo_and_search_attributes::has_too_many_keys(order.memo.as_ref(), settings) {
         return Err(Rejection::InvalidArgument("Memo size exceeds limit.".into()));
     }
-    match order
-        .search_attributes
-        .as_ref()
-        .map(|given| memo_and_search_attributes::check_number(given, settings))
-    {
-        Some(Err(reason)) => Err(Rejection::InvalidArgument(reason)),
-        Some(Ok(())) | None => Ok(()),
-    }
+    let number = |given| memo_and_search_attributes::check_number(given, settings);
+    order.search_attributes.as_ref().map_or(Ok(()), number).map_err(Rejection::InvalidArgument)
 }
 
 /// Starts a run, or answers what is in the way.
-pub(crate) fn begin(view: &View, order: &Begin, place: Place<'_>) -> Outcome {
+pub(crate) fn begin(view: &View, order: &Begin, place: StartContext<'_>) -> Outcome {
     if let Err(rejection) = check(order, place.settings) {
         return Outcome::refuse(rejection);
     }
@@ -377,7 +366,7 @@ fn update_existing(
     run: &Run,
     view: &View,
     (order, update): (&Begin, &Admit),
-    place: Place<'_>,
+    place: StartContext<'_>,
 ) -> Option<Outcome> {
     let done = view.done.get(&update.update_id);
     let is_known = view.seen.is_some();
@@ -407,14 +396,14 @@ fn update_existing(
     })
 }
 
-fn updated(reply: Reply, standing: update::Standing) -> Reply {
+fn updated(reply: Reply, standing: update::UpdateStanding) -> Reply {
     match reply {
         Reply::Started(reply) => Reply::Started(StartedReply { update: Some(Box::new(standing)), ..reply }),
         other => other,
     }
 }
 
-fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
+fn use_existing(run: &Run, order: &Begin, place: StartContext<'_>) -> Outcome {
     let mut draft = Draft::new(run.clone(), place.stamp, place.settings);
     let Some(order) = &order.signal else {
         let Some(what) = order.on_conflict else { return Outcome::answer(found(run, false)) };
@@ -431,7 +420,7 @@ fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
     Outcome { steps: vec![draft.finish()], seen, ..Outcome::answer(found(run, false)) }
 }
 
-fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
+fn create(mut steps: Vec<Step>, order: &Begin, place: StartContext<'_>) -> Outcome {
     let run_id = place.stamp.run_id(0);
     let start = first_start(order, &run_id, place);
     let eager =
@@ -484,7 +473,7 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     Outcome { steps, current: Some(Current { run_id }), seen, ..Outcome::answer(reply) }
 }
 
-fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
+fn first_start(order: &Begin, run_id: &str, place: StartContext<'_>) -> Start {
     let now_ms = place.stamp.now_ms;
     let span_ms = |given_ms: i64| given_ms.clamp(0, DURATION_MS_MAX);
     let execution_timeout_ms = span_ms(order.execution_timeout_ms);
@@ -591,7 +580,7 @@ fn kin(start: &Start) -> Started {
 }
 
 /// A new run with its first event.
-pub(crate) fn open<'a>(start: Start, started: Started, extras: Extras, place: Place<'a>) -> Draft<'a> {
+pub(crate) fn open<'a>(start: Start, started: Started, extras: Extras, place: StartContext<'a>) -> Draft<'a> {
     let mut draft = Draft::new(Run::begin(start), place.stamp, place.settings);
     draft.emit_at(place.stamp.now_ms, started.into(), extras);
     draft

@@ -216,7 +216,7 @@ pub enum Stage {
 
 /// How an update stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct UpdateStanding {
     /// The run that it is in.
     pub run_id: String,
     /// Its id.
@@ -226,7 +226,7 @@ pub struct Standing {
 }
 
 /// How an update of a run stands; none of one that the run does not know. `done`: where its outcome stands, if it has one.
-pub fn standing(run: &Run, update_id: &str, done: Option<&Done>) -> Option<Standing> {
+pub fn standing(run: &Run, update_id: &str, done: Option<&Done>) -> Option<UpdateStanding> {
     let stage = match (done, run.updates.get(update_id)) {
         (Some(done), _) => Stage::Done(*done),
         (None, None) => return None,
@@ -234,7 +234,7 @@ pub fn standing(run: &Run, update_id: &str, done: Option<&Done>) -> Option<Stand
         (None, Some(_)) if run.is_open() => Stage::Accepted,
         (None, Some(_)) => Stage::Completed(unfinished()),
     };
-    Some(Standing { run_id: run.start.run_id.clone(), update_id: update_id.to_owned(), stage })
+    Some(UpdateStanding { run_id: run.start.run_id.clone(), update_id: update_id.to_owned(), stage })
 }
 
 /// The outcome of an accepted update whose run is closed.
@@ -287,7 +287,7 @@ pub(crate) fn admit(
     draft: &mut Draft<'_>,
     order: &Admit,
     done: Option<&Done>,
-) -> Result<Standing, Rejection> {
+) -> Result<UpdateStanding, Rejection> {
     if let Some(standing) = standing(&draft.run, &order.update_id, done) {
         return Ok(standing);
     }
@@ -303,7 +303,7 @@ pub(crate) fn admit(
     })));
     workflow_task::settle_updates(draft, false);
     let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
-    Ok(Standing { run_id, update_id, stage: Stage::Admitted })
+    Ok(UpdateStanding { run_id, update_id, stage: Stage::Admitted })
 }
 
 fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {

@@ -16,12 +16,9 @@ use crate::api_types::{TaskFailedCause as Cause, VersioningBehavior};
 use crate::command::{Command, CommandAttributes};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
-use crate::machine::update;
-use crate::machine::update::{Done, Message};
-use crate::machine::update_protocol;
-use crate::machine::update_protocol::Messages;
-use crate::machine::workflow_task;
-use crate::machine::workflow_task::{Completed, Failed, Sticky, Task, Token};
+use crate::machine::update::{self, Done, Message};
+use crate::machine::update_protocol::{self, Messages};
+use crate::machine::workflow_task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::{
     activity, activity_attempt, child, close, command_validation, continuation, external_workflow, marker,
     memo_and_search_attributes, timer, worker_versioning, workflow_task_started,

@@ -1,7 +1,7 @@
 //! Commands, drawn by dice: a few per task, mostly sensible.
 
 use bytes::Bytes;
-use everlog_engine::api_types::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
+use everlog_engine::api_types::{ActivityType, Execution, MapEntry, RetryPolicy, TaskQueue, WorkflowType};
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::update::Message;
 use everlog_engine::machine::{
@@ -102,7 +102,7 @@ impl Case {
                 of(CommandAttributes::CancelTimer(timer::Cancel { timer_id }))
             }
             15..=16 => {
-                let details = self.blob().map(|value| Entry { key: "data".into(), value });
+                let details = self.blob().map(|value| MapEntry { key: "data".into(), value });
                 let details = details.into_iter().collect();
                 of(CommandAttributes::RecordMarker(Box::new(marker::Record {
                     marker_name: name,

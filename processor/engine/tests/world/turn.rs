@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::Run;
-use everlog_engine::api_types::{ActivityType, Entry, Execution, Fields, TaskQueue, WorkflowType};
+use everlog_engine::api_types::{ActivityType, Execution, Fields, MapEntry, TaskQueue, WorkflowType};
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::workflow_task::Sticky;
 use everlog_engine::machine::{
@@ -105,7 +105,7 @@ impl Turn {
     }
 
     pub fn marker(&mut self, name: &str) -> &mut Self {
-        let details = vec![Entry { key: "data".into(), value: text(name) }];
+        let details = vec![MapEntry { key: "data".into(), value: text(name) }];
         let order = marker::Record { marker_name: name.into(), details, ..marker::Record::default() };
         self.command(&format!("marker {name}"), CommandAttributes::RecordMarker(Box::new(order)))
     }
@@ -247,7 +247,7 @@ impl Turn {
 
 /// An encoded map of JSON texts; a key without a value is to be removed.
 pub fn fields(entries: &[(&str, Option<&str>)]) -> Bytes {
-    let entry = |(key, value): &(&str, Option<&str>)| Entry {
+    let entry = |(key, value): &(&str, Option<&str>)| MapEntry {
         key: (*key).into(),
         value: match value {
             Some(value) => payload("json/plain", &format!("\"{value}\"")),
@@ -259,7 +259,7 @@ pub fn fields(entries: &[(&str, Option<&str>)]) -> Bytes {
 
 /// One encoded payload.
 pub fn payload(encoding: &str, data: &str) -> Bytes {
-    let encoding = Entry { key: "encoding".into(), value: Bytes::copy_from_slice(encoding.as_bytes()) };
+    let encoding = MapEntry { key: "encoding".into(), value: Bytes::copy_from_slice(encoding.as_bytes()) };
     let data = Bytes::copy_from_slice(data.as_bytes());
     Payload { metadata: vec![encoding], data }.encode_to_vec().into()
 }

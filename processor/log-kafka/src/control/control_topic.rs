@@ -17,8 +17,7 @@ use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, refused, unknown};
 use crate::options::{Isolation, Options};
-use crate::record_format;
-use crate::record_format::{CONTROL_RESERVED, Incarnation};
+use crate::record_format::{self, CONTROL_RESERVED, Incarnation};
 
 /// How often a producer is polled for a delivery.
 const LOOK_AFTER: Duration = Duration::from_micros(200);

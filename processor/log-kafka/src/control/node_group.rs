@@ -14,8 +14,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::FOLLOW_WAIT;
-use crate::client::librdkafka;
-use crate::client::librdkafka::Roll;
+use crate::client::librdkafka::{self, Roll};
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, io_text};
 use crate::options::Options;

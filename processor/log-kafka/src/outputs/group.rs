@@ -22,8 +22,7 @@ use crate::errors::{io_text, unknown};
 use crate::group_context::GroupContext;
 use crate::outputs::fence_table::FenceStatus;
 use crate::outputs::transaction::{Connected, OutputRecord, Reached, TransactionLost, Transactions};
-use crate::record_format;
-use crate::record_format::PositionRow;
+use crate::record_format::{self, PositionRow};
 use crate::stats::add;
 
 /// Jobs that may wait.

@@ -35,13 +35,13 @@ type Number = (u64, u64);
 
 /// What hangs of one commit.
 #[derive(Debug, Default)]
-struct Part {
+struct HangingPart {
     places: BTreeSet<u32>,
     /// The place of the position row.
     last: Option<u32>,
 }
 
-impl Part {
+impl HangingPart {
     fn is_whole(&self) -> bool {
         self.last.is_some_and(|last| self.places.len() == last as usize + 1)
     }
@@ -62,7 +62,7 @@ pub(crate) fn find(
     if open.iter().all(|(_, open)| open.is_none()) {
         return Ok(None);
     }
-    let (mut parts, mut seen) = (BTreeMap::<Number, Part>::new(), BTreeSet::new());
+    let (mut parts, mut seen) = (BTreeMap::<Number, HangingPart>::new(), BTreeSet::new());
     for (topic, open) in open.iter() {
         let name = &names[topic];
         let (range, isolation) = match open {
@@ -94,9 +94,9 @@ pub(crate) fn find(
 /// Whether the transaction must be committed. It must if a part of it is visible, or a later commit of the same fence.
 /// Without such a trace either end is right if all its records are there: its commit may have been acknowledged, never
 /// refused. Else it was aborted, or not fully written.
-fn must_commit(parts: &BTreeMap<Number, Part>, seen: &BTreeSet<Number>) -> bool {
+fn must_commit(parts: &BTreeMap<Number, HangingPart>, seen: &BTreeSet<Number>) -> bool {
     let is_passed = |number: &Number| seen.range(*number..=(number.0, u64::MAX)).next().is_some();
-    parts.keys().any(|number| number.1 != 0 && is_passed(number)) || parts.values().all(Part::is_whole)
+    parts.keys().any(|number| number.1 != 0 && is_passed(number)) || parts.values().all(HangingPart::is_whole)
 }
 
 /// The commit of a record, and its place there.
@@ -110,13 +110,13 @@ fn origin(message: &BorrowedMessage<'_>) -> Option<(Number, u32)> {
 mod tests {
     use super::*;
 
-    fn part(places: &[u32], last: Option<u32>) -> Part {
-        Part { places: places.iter().copied().collect(), last }
+    fn part(places: &[u32], last: Option<u32>) -> HangingPart {
+        HangingPart { places: places.iter().copied().collect(), last }
     }
 
     #[test]
     fn what_hangs_is_committed_if_a_part_of_it_is_seen_or_all_of_it_is_there() {
-        let hanging = |part: Part, seen: &[Number]| {
+        let hanging = |part: HangingPart, seen: &[Number]| {
             must_commit(&[((7, 3), part)].into(), &seen.iter().copied().collect())
         };
         assert!(hanging(part(&[0, 1, 2], Some(2)), &[]), "whole");

@@ -12,8 +12,7 @@ use crate::client::consumer::{Leaders, TopicEnds, consumer, scan};
 use crate::client::log_lines::ClientLog;
 use crate::errors::corrupt;
 use crate::options::{Isolation, Options};
-use crate::record_format;
-use crate::record_format::PositionRow;
+use crate::record_format::{self, PositionRow};
 
 /// Offsets that are first searched for the last position: a commit ends with it; behind it are a marker and a fence or two.
 const LOOK_BACK: Offset = 16;

@@ -152,7 +152,7 @@ fn turns(stats: &Stats) -> u64 {
 }
 
 /// A check that returns what is wrong, if something is.
-type Look = Box<dyn Fn() -> Option<String> + Send + Sync>;
+type HealthCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Collects the signs. More and more sources are added while the node starts; none is kept alive by it.
 pub struct Health {
@@ -164,8 +164,8 @@ pub struct Health {
     pulses: OnceLock<Pulses>,
     /// Other nodes own partitions too.
     is_shared: AtomicBool,
-    minded: Mutex<Vec<Look>>,
-    remarked: Mutex<Vec<Look>>,
+    minded: Mutex<Vec<HealthCheck>>,
+    remarked: Mutex<Vec<HealthCheck>>,
 }
 
 impl Health {

@@ -32,7 +32,7 @@ pub struct EntriesEndpoint {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct EntriesQuery {
     #[serde(default)]
     partition: u32,
     /// The first offset; absent: the first one that is there.
@@ -47,7 +47,7 @@ fn entries() -> usize {
 
 pub async fn get(
     State(shelf): State<EntriesEndpoint>,
-    asked: Result<Query<Asked>, axum::extract::rejection::QueryRejection>,
+    asked: Result<Query<EntriesQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     let asked = match asked {
         Ok(Query(asked)) if asked.max <= ENTRIES_MAX => asked,
@@ -72,7 +72,7 @@ pub async fn get(
 }
 
 impl EntriesEndpoint {
-    fn read(&self, asked: &Asked) -> Result<Value, Error> {
+    fn read(&self, asked: &EntriesQuery) -> Result<Value, Error> {
         let log = self.log.upgrade().ok_or(Error::Closed)?;
         let mut bounds = log.topic_bounds(self.topic, asked.partition)?;
         let from = asked.offset.unwrap_or(bounds.start).max(bounds.start);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::machine::update::Standing;
+use everlog_engine::machine::update::UpdateStanding;
 use everlog_engine::request::RequestRecord;
 use everlog_engine::{Reply, TaskGrant};
 use everlog_log::Appended;
@@ -86,7 +86,7 @@ pub enum InboxMessage {
         /// Its place among the waiting readers; given back with the answer.
         slot: AdmissionSlot,
         /// How it stands; none where the run does not know it.
-        reply: oneshot::Sender<CallResult<Option<Standing>>>,
+        reply: oneshot::Sender<CallResult<Option<UpdateStanding>>>,
         /// Where goes what comes of it later.
         news: mpsc::Sender<UpdateNews>,
     },

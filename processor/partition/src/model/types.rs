@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::machine::activity::{Activity, Scheduled};
-use everlog_engine::machine::update::Standing;
+use everlog_engine::machine::update::UpdateStanding;
 use everlog_engine::{Rejection, Reply, Run};
 
 use crate::TaskKind;
@@ -253,7 +253,7 @@ pub enum QueryOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdateNews {
     /// It is further than before.
-    Standing(Standing),
+    UpdateStanding(UpdateStanding),
     /// Its run was closed before a worker took it.
     Closed,
     /// The workflow task that it went along with failed.

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes};
 use everlog_avro::command::Code;
 use everlog_avro::outcome::Outcome;
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::update::{End, Stage, Standing, standing};
+use everlog_engine::machine::update::{End, Stage, UpdateStanding, standing};
 use everlog_engine::request::RequestRecord;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
@@ -30,7 +30,7 @@ const SOURCE_BYTES: usize = 16 + 4 + 8;
 
 /// What ended an update.
 enum Ended {
-    Answered(Standing),
+    Answered(UpdateStanding),
     Aborted,
     MovedTo(String),
 }
@@ -141,7 +141,10 @@ fn ended(step: &Step) -> Vec<(String, Ended)> {
     let run = &step.run;
     let answered = |update_id: &str, outcome: Bytes| {
         let (run_id, update_id) = (run.start.run_id.clone(), update_id.to_owned());
-        (update_id.clone(), Ended::Answered(Standing { run_id, update_id, stage: Stage::Completed(outcome) }))
+        (
+            update_id.clone(),
+            Ended::Answered(UpdateStanding { run_id, update_id, stage: Stage::Completed(outcome) }),
+        )
     };
     let mut all: Vec<_> = step
         .changes

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History};
-use everlog_engine::machine::update::{Done, End, Stage, Standing, standing};
+use everlog_engine::machine::update::{Done, End, Stage, UpdateStanding, standing};
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
@@ -76,7 +76,7 @@ impl UpdateWaiters {
         if !step.run.is_open() {
             for update_id in step.run.updates.keys() {
                 if let Some(standing) = standing(&step.run, update_id, None) {
-                    end(waiting, update_id, &UpdateNews::Standing(standing));
+                    end(waiting, update_id, &UpdateNews::UpdateStanding(standing));
                 }
             }
         }
@@ -106,7 +106,7 @@ impl UpdateWaiters {
 
 fn stands(step: &Step, update_id: &str, stage: Stage) -> UpdateNews {
     let (run_id, update_id) = (step.run.start.run_id.clone(), update_id.to_owned());
-    UpdateNews::Standing(Standing { run_id, update_id, stage })
+    UpdateNews::UpdateStanding(UpdateStanding { run_id, update_id, stage })
 }
 
 /// Whoever is gone needs not be told.
@@ -147,7 +147,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         &mut self,
         address: &Address,
         update_id: &str,
-        caller: oneshot::Sender<CallResult<Option<Standing>>>,
+        caller: oneshot::Sender<CallResult<Option<UpdateStanding>>>,
         news: mpsc::Sender<UpdateNews>,
     ) -> Result<(), Error> {
         let Some((key, _)) = self.resolve(address)? else {
@@ -170,7 +170,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn tell_more(
         &mut self,
         key: &RunKey,
-        standing: &mut Standing,
+        standing: &mut UpdateStanding,
         news: mpsc::Sender<UpdateNews>,
     ) -> Result<bool, Error> {
         let Some(address) = key.address() else { return Ok(false) };

@@ -21,8 +21,7 @@ use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{RunKey, WorkflowKey};
 use crate::model::pending::ReplyTo;
-use crate::partition;
-use crate::partition::{Partition, input};
+use crate::partition::{self, Partition, input};
 
 /// How long after a claim somebody may still say that its poll has got nothing.
 const SAID_WITHIN_MS: i64 = 60_000;

@@ -1,6 +1,6 @@
 //! A partition on the embedded log: orders in, tasks out, and everything still there after a crash.
 
-mod house;
+mod harness;
 mod levels;
 mod rests;
 mod updates;
@@ -21,7 +21,7 @@ use everlog_partition::{
 };
 use everlog_patience as patience;
 
-use house::{House, NAMESPACE, config, polls, workflow};
+use harness::{Harness, NAMESPACE, config, polls, workflow};
 
 fn schedule() -> command::CommandAttributes {
     command::CommandAttributes::ScheduleActivity(Box::new(activity::Schedule {
@@ -36,19 +36,19 @@ fn schedule() -> command::CommandAttributes {
 
 #[test]
 fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
-    let mut house = House::build();
-    house.start();
-    house.crash();
-    let task = workflow(house.poll(TaskKind::Workflow));
-    house.crash();
-    house.complete(&task.run, vec![schedule()]);
-    house.crash();
-    let Delivery::Activity(mut task) = house.poll(TaskKind::Activity) else {
+    let mut harness = Harness::build();
+    harness.start();
+    harness.crash();
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    harness.crash();
+    harness.complete(&task.run, vec![schedule()]);
+    harness.crash();
+    let Delivery::Activity(mut task) = harness.poll(TaskKind::Activity) else {
         panic!("an activity task comes")
     };
     task.receipt.take().expect("it can be given back").accept();
     assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")));
-    house.crash();
+    harness.crash();
     let target = activity_attempt::Target {
         scheduled_event_id: task.activity.scheduled_event_id,
         attempt: 1,
@@ -56,20 +56,20 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
         activity_id: String::new(),
     };
     let result = Some(Bytes::from_static(b"done"));
-    let reply = house.order(Request::CompleteActivity(activity_attempt::Complete {
+    let reply = harness.order(Request::CompleteActivity(activity_attempt::Complete {
         target: Some(target),
         result,
         identity: "worker".into(),
         worker_version: None,
     }));
     assert_eq!(reply, Reply::Done);
-    house.crash();
-    let task = workflow(house.poll(TaskKind::Workflow));
-    house.complete(
+    harness.crash();
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    harness.complete(
         &task.run,
         vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: None })],
     );
-    house.crash();
+    harness.crash();
     let expected = [
         "WorkflowStarted",
         "TaskScheduled",
@@ -83,113 +83,113 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
         "TaskCompleted",
         "WorkflowCompleted",
     ];
-    assert_eq!(house.names(), expected);
+    assert_eq!(harness.names(), expected);
 }
 
 #[test]
 fn a_task_that_reaches_nobody_is_handed_out_again() {
-    let mut house = House::build();
-    house.start();
-    drop(house.poll(TaskKind::Workflow));
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    drop(harness.poll(TaskKind::Workflow));
+    let task = workflow(harness.poll(TaskKind::Workflow));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.attempt), Some(1));
     let expected =
         ["WorkflowStarted", "TaskScheduled", "TaskStarted", "TaskTimedOut", "TaskScheduled", "TaskStarted"];
-    assert_eq!(house.names(), expected);
+    assert_eq!(harness.names(), expected);
 }
 
 #[test]
 fn a_timer_outlives_a_crash() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
-    house.crash();
-    house.advance(3_599_000);
-    house.turn();
-    assert_eq!(house.names().last(), Some(&"TimerStarted"));
-    house.crash();
-    house.advance(1_000);
-    house.until(|house| house.names().contains(&"TimerFired"));
+    harness.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    harness.crash();
+    harness.advance(3_599_000);
+    harness.turn();
+    assert_eq!(harness.names().last(), Some(&"TimerStarted"));
+    harness.crash();
+    harness.advance(1_000);
+    harness.until(|harness| harness.names().contains(&"TimerFired"));
 }
 
 #[test]
 fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
-    let mut house = House::build();
-    house.start_with(|begin| {
+    let mut harness = Harness::build();
+    harness.start_with(|begin| {
         begin.retry_policy = Some(RetryPolicy { maximum_attempts: 3, ..RetryPolicy::default() });
     });
     for (attempt, wait_ms) in [(1, 1_000), (2, 2_000)] {
-        house.crash();
-        let task = workflow(house.poll(TaskKind::Workflow));
-        assert_eq!((house.started().attempt, house.started().input), (attempt, Some("input".into())));
-        house.crash();
-        house.complete(
+        harness.crash();
+        let task = workflow(harness.poll(TaskKind::Workflow));
+        assert_eq!((harness.started().attempt, harness.started().input), (attempt, Some("input".into())));
+        harness.crash();
+        harness.complete(
             &task.run,
             vec![command::CommandAttributes::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
         );
-        house.crash();
-        assert_eq!(house.names(), ["WorkflowStarted"], "the next one waits");
-        house.advance(wait_ms);
-        house.until(|house| house.names().contains(&"TaskScheduled"));
+        harness.crash();
+        assert_eq!(harness.names(), ["WorkflowStarted"], "the next one waits");
+        harness.advance(wait_ms);
+        harness.until(|harness| harness.names().contains(&"TaskScheduled"));
     }
-    let task = workflow(house.poll(TaskKind::Workflow));
-    house.complete(
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    harness.complete(
         &task.run,
         vec![command::CommandAttributes::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
     );
-    house.crash();
-    assert_eq!(house.started().attempt, 3);
-    assert_eq!(house.names().last(), Some(&"WorkflowFailed"));
+    harness.crash();
+    assert_eq!(harness.started().attempt, 3);
+    assert_eq!(harness.names().last(), Some(&"WorkflowFailed"));
 }
 
 #[test]
 fn a_run_that_takes_too_long_is_followed_by_its_schedule_after_a_crash() {
-    let mut house = House::build();
-    house.start_with(|begin| {
+    let mut harness = Harness::build();
+    harness.start_with(|begin| {
         begin.cron_schedule = "@every 60s".into();
         begin.run_timeout_ms = 10_000;
     });
-    let first = house.started().original_execution_run_id;
-    house.crash();
-    house.advance(70_000);
-    house.until(|house| house.started().original_execution_run_id != first);
-    house.crash();
-    let next = house.started();
+    let first = harness.started().original_execution_run_id;
+    harness.crash();
+    harness.advance(70_000);
+    harness.until(|harness| harness.started().original_execution_run_id != first);
+    harness.crash();
+    let next = harness.started();
     assert_eq!((&next.continued_execution_run_id, &next.first_execution_run_id), (&first, &first));
     assert!(next.continued_failure.is_some());
     // Its task comes after 50 s, and its own time is over 10 s later.
-    house.advance(55_000);
-    let task = workflow(house.poll(TaskKind::Workflow));
+    harness.advance(55_000);
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let result = Some(Bytes::from_static(b"result"));
-    house.complete(
+    harness.complete(
         &task.run,
         vec![command::CommandAttributes::CompleteWorkflow(close::Complete { result: result.clone() })],
     );
-    house.crash();
-    let last = house.started();
+    harness.crash();
+    let last = harness.started();
     assert_eq!((last.last_completion_result, last.continued_failure), (result, None));
-    assert_eq!(house.order(Request::Terminate(close::Terminate::default())), Reply::Done);
-    house.crash();
-    assert_eq!(house.names().last(), Some(&"WorkflowTerminated"));
+    assert_eq!(harness.order(Request::Terminate(close::Terminate::default())), Reply::Done);
+    harness.crash();
+    assert_eq!(harness.names().last(), Some(&"WorkflowTerminated"));
 }
 
 #[test]
 fn a_signal_is_taken_once_whatever_happens_in_between() {
-    let mut house = House::build();
-    house.start();
+    let mut harness = Harness::build();
+    harness.start();
     for _ in 0..3 {
-        let reply = house.order(Request::Signal(signal::Signal {
+        let reply = harness.order(Request::Signal(signal::Signal {
             name: "changed".into(),
             request_id: "signal-1".into(),
             ..signal::Signal::default()
         }));
         assert_eq!(reply, Reply::Done);
-        house.crash();
+        harness.crash();
     }
-    let signals = house.names().iter().filter(|name| **name == "WorkflowSignaled").count();
+    let signals = harness.names().iter().filter(|name| **name == "WorkflowSignaled").count();
     assert_eq!(signals, 1);
 }
 
@@ -197,42 +197,42 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
 fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_leave_no_room() {
     for (room_bytes, answer) in [(1 << 20, Ok(Reply::Done)), (0, Err(CallFailure::Busy))] {
         let room = UncommittedBudget::new(room_bytes);
-        let mut house = House::build_with(Config { overlay_bytes_max: 1_000, room, ..config() });
-        house.start_with(|begin| begin.input = Some(Bytes::from(vec![b'x'; 10_000])));
+        let mut harness = Harness::build_with(Config { overlay_bytes_max: 1_000, room, ..config() });
+        harness.start_with(|begin| begin.input = Some(Bytes::from(vec![b'x'; 10_000])));
         let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
         // The turn that begins the commit counts what waits for it; the signal is met before it has ended.
-        house.advance(1_000);
-        assert_eq!(house.try_order(Request::Signal(signal)), answer);
-        house.advance(1_000);
-        house.until(|house| house.partition().is_idle());
+        harness.advance(1_000);
+        assert_eq!(harness.try_order(Request::Signal(signal)), answer);
+        harness.advance(1_000);
+        harness.until(|harness| harness.partition().is_idle());
         let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
-        assert_eq!(house.try_order(Request::Signal(signal)), Ok(Reply::Done), "all is committed");
+        assert_eq!(harness.try_order(Request::Signal(signal)), Ok(Reply::Done), "all is committed");
     }
 }
 
 #[test]
 fn a_start_that_is_sent_again_begins_nothing_when_its_run_has_gone_on_and_ended() {
-    let mut house = House::build();
-    let first = house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
-    house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
-    let task = workflow(house.poll(TaskKind::Workflow));
-    house.complete(&task.run, vec![command::CommandAttributes::CompleteWorkflow(Default::default())]);
-    let last = house.started();
-    house.crash();
-    assert_eq!(house.start(), first, "it is told of the run that it had made");
-    assert_eq!(house.started(), last, "the run is the one that was there");
-    house.advance(59_000);
-    assert_eq!(house.start(), first);
-    assert_eq!(house.started(), last, "its run was followed a minute ago, less a second");
-    house.start_with(|begin| begin.request_id = "another request".into());
-    assert_ne!(house.started(), last);
+    let mut harness = Harness::build();
+    let first = harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    harness.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    harness.complete(&task.run, vec![command::CommandAttributes::CompleteWorkflow(Default::default())]);
+    let last = harness.started();
+    harness.crash();
+    assert_eq!(harness.start(), first, "it is told of the run that it had made");
+    assert_eq!(harness.started(), last, "the run is the one that was there");
+    harness.advance(59_000);
+    assert_eq!(harness.start(), first);
+    assert_eq!(harness.started(), last, "its run was followed a minute ago, less a second");
+    harness.start_with(|begin| begin.request_id = "another request".into());
+    assert_ne!(harness.started(), last);
 }
 
 #[test]
 fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() {
-    let mut house = House::build();
-    house.start();
+    let mut harness = Harness::build();
+    harness.start();
     let signal = || {
         Request::Signal(signal::Signal {
             name: "changed".into(),
@@ -241,37 +241,37 @@ fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() 
         })
     };
     let signals =
-        |house: &mut House| house.names().iter().filter(|name| **name == "WorkflowSignaled").count();
-    assert_eq!(house.order(signal()), Reply::Done);
+        |harness: &mut Harness| harness.names().iter().filter(|name| **name == "WorkflowSignaled").count();
+    assert_eq!(harness.order(signal()), Reply::Done);
     for _ in 0..2 {
-        let task = workflow(house.poll(TaskKind::Workflow));
-        house.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
-        house.crash();
-        assert_eq!(house.order(signal()), Reply::Done);
-        assert_eq!(signals(&mut house), 0, "{:?}", house.names());
-        house.advance(1_000);
+        let task = workflow(harness.poll(TaskKind::Workflow));
+        harness.complete(&task.run, vec![command::CommandAttributes::ContinueAsNew(Box::default())]);
+        harness.crash();
+        assert_eq!(harness.order(signal()), Reply::Done);
+        assert_eq!(signals(&mut harness), 0, "{:?}", harness.names());
+        harness.advance(1_000);
     }
-    house.advance(60_000);
-    assert_eq!(house.order(signal()), Reply::Done);
-    assert_eq!(signals(&mut house), 1, "nobody asks again so late");
+    harness.advance(60_000);
+    assert_eq!(harness.order(signal()), Reply::Done);
+    assert_eq!(signals(&mut harness), 1, "nobody asks again so late");
 }
 
 #[test]
 fn a_run_is_forgotten_when_its_retention_is_over() {
-    let mut house = House::build();
-    house.start();
+    let mut harness = Harness::build();
+    harness.start();
     let reply =
-        house.order(Request::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
+        harness.order(Request::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    house.crash();
-    assert_eq!(house.names(), ["WorkflowStarted", "TaskScheduled", "WorkflowTerminated"]);
-    house.advance(120_000);
-    let router = house.router.clone();
-    house.until(|house| {
+    harness.crash();
+    assert_eq!(harness.names(), ["WorkflowStarted", "TaskScheduled", "WorkflowTerminated"]);
+    harness.advance(120_000);
+    let router = harness.router.clone();
+    harness.until(|harness| {
         let address =
             Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
         let router = router.clone();
-        let reading = house.call(Box::pin(async move { router.read(address, Want::State).await }));
+        let reading = harness.call(Box::pin(async move { router.read(address, Want::State).await }));
         reading.expect("it is answered").is_none()
     });
 }
@@ -293,37 +293,38 @@ fn question() -> QueryRequest {
 
 #[test]
 fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
-    let router = house.router.clone();
+    harness.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    let router = harness.router.clone();
     let request = question();
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
     // The question is on its way to a worker, and none has come, when a signal arrives.
-    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply =
+        harness.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let task = workflow(harness.poll(TaskKind::Workflow));
     assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
     drop(question);
 }
 
 #[test]
 fn a_question_whose_worker_dies_is_put_to_another() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    harness.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
     let address =
         Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
     let request = question();
-    let router = house.router.clone();
+    let router = harness.router.clone();
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
@@ -334,10 +335,10 @@ fn a_question_whose_worker_dies_is_put_to_another() {
         }
         other => panic!("not a question: {other:?}"),
     };
-    let first = taken(house.poll(TaskKind::Workflow));
+    let first = taken(harness.poll(TaskKind::Workflow));
     // The worker has it, and is never heard of again.
-    house.advance(11_000);
-    let query_id = taken(house.poll(TaskKind::Workflow));
+    harness.advance(11_000);
+    let query_id = taken(harness.poll(TaskKind::Workflow));
     assert_eq!(query_id, first);
     let answer = everlog_partition::QueryAnswer {
         query_id,
@@ -346,209 +347,212 @@ fn a_question_whose_worker_dies_is_put_to_another() {
         error_message: String::new(),
         failure: None,
     };
-    let router = house.router.clone();
-    let was_asked = house.call(Box::pin(async move { router.answer_query(address, answer).await }));
+    let router = harness.router.clone();
+    let was_asked = harness.call(Box::pin(async move { router.answer_query(address, answer).await }));
     assert_eq!(was_asked, Ok(true));
-    assert!(matches!(house.call(question), Ok(everlog_partition::QueryOutcome::Answered(_))));
+    assert!(matches!(harness.call(question), Ok(everlog_partition::QueryOutcome::Answered(_))));
 }
 
 #[test]
 fn what_an_owner_fell_with_before_it_was_handed_out_is_handed_out_by_the_next_one() {
-    let mut house = House::build();
-    house.start();
-    let first = workflow(house.poll(TaskKind::Workflow));
-    house.crash();
-    house.lost(&["another poll"], None);
-    assert!(house.read().run.started_task().is_some(), "that poll has got it, as far as anybody knows");
-    house.lost(&["another poll", "poll"], None);
-    let again = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let first = workflow(harness.poll(TaskKind::Workflow));
+    harness.crash();
+    harness.lost(&["another poll"], None);
+    assert!(harness.read().run.started_task().is_some(), "that poll has got it, as far as anybody knows");
+    harness.lost(&["another poll", "poll"], None);
+    let again = workflow(harness.poll(TaskKind::Workflow));
     let token = |run: &Run| run.started_task().map(Task::token);
     assert_ne!(token(&first.run), token(&again.run));
-    house.complete(&again.run, vec![schedule()]);
-    assert!(matches!(house.poll(TaskKind::Activity), Delivery::Activity(_)));
-    house.crash();
-    let claimed = |house: &mut House| {
-        let run = house.read().run;
+    harness.complete(&again.run, vec![schedule()]);
+    assert!(matches!(harness.poll(TaskKind::Activity), Delivery::Activity(_)));
+    harness.crash();
+    let claimed = |harness: &mut Harness| {
+        let run = harness.read().run;
         run.activities.values().any(|activity| activity.is_started())
     };
-    assert!(claimed(&mut house));
-    house.lost(&["poll"], None);
+    assert!(claimed(&mut harness));
+    harness.lost(&["poll"], None);
     // Its timeout is not waited for: the clock stands.
-    house.until(|house| !claimed(house));
-    assert!(matches!(house.poll(TaskKind::Activity), Delivery::Activity(_)));
+    harness.until(|harness| !claimed(harness));
+    assert!(matches!(harness.poll(TaskKind::Activity), Delivery::Activity(_)));
 }
 
-/// A house whose owner has ended after it had committed a claim.
-fn of_a_committed_claim() -> (House, RunKey) {
-    let mut house = House::build();
-    house.start_with(|begin| begin.task_timeout_ms = 120_000);
-    let task = workflow(house.poll(TaskKind::Workflow));
+/// A harness whose owner has ended after it had committed a claim.
+fn of_a_committed_claim() -> (Harness, RunKey) {
+    let mut harness = Harness::build();
+    harness.start_with(|begin| begin.task_timeout_ms = 120_000);
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let start = &task.run.start;
     let key = WorkflowKey::new(&start.namespace_id, &start.workflow_id).run(&start.run_id);
-    house.partition().commit_soon();
-    house.until(|house| house.partition().is_idle());
-    house.crash();
-    assert!(house.read().run.started_task().is_some());
-    (house, key)
+    harness.partition().commit_soon();
+    harness.until(|harness| harness.partition().is_idle());
+    harness.crash();
+    assert!(harness.read().run.started_task().is_some());
+    (harness, key)
 }
 
 #[test]
 fn a_claim_that_was_committed_just_before_its_owner_ended_is_found() {
-    let (mut house, _key) = of_a_committed_claim();
-    house.lost(&["another poll"], None);
-    assert!(house.read().run.started_task().is_some());
-    house.lost(&["poll"], None);
+    let (mut harness, _key) = of_a_committed_claim();
+    harness.lost(&["another poll"], None);
+    assert!(harness.read().run.started_task().is_some());
+    harness.lost(&["poll"], None);
     // Its timeout is not waited for: the clock stands.
-    house.until(|house| house.read().run.started_task().is_none());
-    workflow(house.poll(TaskKind::Workflow));
+    harness.until(|harness| harness.read().run.started_task().is_none());
+    workflow(harness.poll(TaskKind::Workflow));
 }
 
 #[test]
 fn whoever_knows_the_run_is_heard_also_when_its_claim_is_not_looked_for_any_more() {
-    let (mut house, key) = of_a_committed_claim();
-    house.advance(61_000);
+    let (mut harness, key) = of_a_committed_claim();
+    harness.advance(61_000);
     // A record makes time pass.
-    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let reply =
+        harness.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    house.lost(&["poll"], None);
-    assert!(house.read().run.started_task().is_some(), "nobody speaks so late of a poll");
-    house.lost(&["another poll"], Some(key.clone()));
-    assert!(house.read().run.started_task().is_some());
-    house.lost(&["poll"], Some(key));
-    house.until(|house| house.read().run.started_task().is_none());
-    workflow(house.poll(TaskKind::Workflow));
+    harness.lost(&["poll"], None);
+    assert!(harness.read().run.started_task().is_some(), "nobody speaks so late of a poll");
+    harness.lost(&["another poll"], Some(key.clone()));
+    assert!(harness.read().run.started_task().is_some());
+    harness.lost(&["poll"], Some(key));
+    harness.until(|harness| harness.read().run.started_task().is_none());
+    workflow(harness.poll(TaskKind::Workflow));
 }
 
 #[test]
 fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_life() {
-    let mut house = House::build();
-    house.start();
-    let router = house.router.clone();
+    let mut harness = Harness::build();
+    harness.start();
+    let router = harness.router.clone();
     let mut poll = Box::pin(async move { router.poll(polls(TaskKind::Workflow)).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut is_claimed = false;
     // The claim reaches the journal, and the partition does not hear of it.
     loop {
         assert!(poll.as_mut().poll(&mut context).is_pending());
-        let now_ms = house.now_ms.load(Ordering::Relaxed);
-        house.partition().turn(now_ms).expect("the partition goes on");
-        match house.inbox.recv_timeout(patience::most()).expect("it goes on").1 {
+        let now_ms = harness.now_ms.load(Ordering::Relaxed);
+        harness.partition().turn(now_ms).expect("the partition goes on");
+        match harness.inbox.recv_timeout(patience::most()).expect("it goes on").1 {
             InboxMessage::Appended(_) if is_claimed => break,
             event => {
                 is_claimed |= matches!(event, InboxMessage::Claim { .. });
-                house.partition().handle(event, now_ms).expect("the partition goes on");
+                harness.partition().handle(event, now_ms).expect("the partition goes on");
             }
         }
     }
-    let lost = house.partition.take().expect("the house stands").abandon();
+    let lost = harness.partition.take().expect("the harness stands").abandon();
     assert!(matches!(&lost[..], [InboxMessage::PollsLost { run: Some(_), .. }]));
     assert!(poll.as_mut().poll(&mut context).is_pending(), "it waits for something else");
-    house.rise(lost);
-    workflow(house.poll(TaskKind::Workflow));
-    assert_eq!(house.names().iter().filter(|name| **name == "TaskStarted").count(), 2);
+    harness.rise(lost);
+    workflow(harness.poll(TaskKind::Workflow));
+    assert_eq!(harness.names().iter().filter(|name| **name == "TaskStarted").count(), 2);
 }
 
 #[test]
 fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_the_next_life() {
-    let mut house = House::build();
-    house.start();
-    let Delivery::Workflow(task) = house.poll(TaskKind::Workflow) else { panic!("a workflow task comes") };
+    let mut harness = Harness::build();
+    harness.start();
+    let Delivery::Workflow(task) = harness.poll(TaskKind::Workflow) else { panic!("a workflow task comes") };
     // Nobody has taken it.
     drop(task);
-    let now_ms = house.now_ms.load(Ordering::Relaxed);
+    let now_ms = harness.now_ms.load(Ordering::Relaxed);
     loop {
-        let event = house.inbox.recv_timeout(patience::most()).expect("it is told").1;
+        let event = harness.inbox.recv_timeout(patience::most()).expect("it is told").1;
         let is_given_back = matches!(event, InboxMessage::Release { .. });
-        house.partition().handle(event, now_ms).expect("the partition goes on");
+        harness.partition().handle(event, now_ms).expect("the partition goes on");
         if is_given_back {
             break;
         }
     }
-    let lost = house.partition.take().expect("the house stands").abandon();
+    let lost = harness.partition.take().expect("the harness stands").abandon();
     assert!(matches!(&lost[..], [InboxMessage::Release { .. }]));
-    house.rise(lost);
-    workflow(house.poll(TaskKind::Workflow));
+    harness.rise(lost);
+    workflow(harness.poll(TaskKind::Workflow));
 }
 
 #[test]
 fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
-    let router = house.router.clone();
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
+    let router = harness.router.clone();
     let own_queue = Poll {
         queue: "own".into(),
         sticky: true,
         normal_queue: Some("orders".into()),
-        ..house::polls(TaskKind::Workflow)
+        ..harness::polls(TaskKind::Workflow)
     };
     // It asks for tasks of its own queue once, and goes.
     let mut asked = Box::pin(async move { router.poll(own_queue).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(asked.as_mut().poll(&mut context).is_pending());
-    house.turn();
+    harness.turn();
     drop(asked);
-    house.complete_sticky(&task.run, "own", 5_000);
-    assert!(house.read().run.head.sticky.is_some());
+    harness.complete_sticky(&task.run, "own", 5_000);
+    assert!(harness.read().run.head.sticky.is_some());
     let request = question();
-    let router = house.router.clone();
+    let router = harness.router.clone();
     let mut question = Box::pin(async move { router.query(request).await });
     assert!(question.as_mut().poll(&mut context).is_pending());
-    house.turn();
-    assert!(house.read().run.head.sticky.is_some(), "it may still come");
-    house.advance(6_000);
-    assert!(matches!(house.poll(TaskKind::Workflow), Delivery::Query(_)), "any worker may answer");
-    house.until(|house| house.read().run.head.sticky.is_none());
+    harness.turn();
+    assert!(harness.read().run.head.sticky.is_some(), "it may still come");
+    harness.advance(6_000);
+    assert!(matches!(harness.poll(TaskKind::Workflow), Delivery::Query(_)), "any worker may answer");
+    harness.until(|harness| harness.read().run.head.sticky.is_none());
 }
 
 #[test]
 fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
-    let (asks, polls_on) = (house.router.clone(), house.router.clone());
+    harness.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    let (asks, polls_on) = (harness.router.clone(), harness.router.clone());
     let mut question = Box::pin(async move { asks.query(question()).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
-    house.turn();
+    harness.turn();
     // It waits for a poll when its run is deleted.
-    assert_eq!(house.order(Request::Delete(Delete {})), Reply::Done);
+    assert_eq!(harness.order(Request::Delete(Delete {})), Reply::Done);
     let mut poll = Box::pin(async move { polls_on.poll(polls(TaskKind::Workflow)).await });
     assert!(poll.as_mut().poll(&mut context).is_pending());
-    let outcome = house.call(question);
+    let outcome = harness.call(question);
     assert!(matches!(outcome, Ok(everlog_partition::QueryOutcome::Refused(_))), "{outcome:?}");
     // What comes next goes to the poll.
-    house.start_with(|begin| begin.request_id = "another".into());
-    workflow(house.call(poll).expect("it has waited on"));
+    harness.start_with(|begin| begin.request_id = "another".into());
+    workflow(harness.call(poll).expect("it has waited on"));
 }
 
 #[test]
 fn a_timer_fires_after_a_crash_although_a_task_waits_for_a_worker() {
-    let mut house = House::build();
-    house.start();
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::build();
+    harness.start();
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let hour = everlog_engine::time::Duration::from_ms(3_600_000);
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-    house.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
-    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    harness.complete(&task.run, vec![command::CommandAttributes::StartTimer(order)]);
+    let reply =
+        harness.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    house.crash();
-    house.advance(3_600_000);
-    house.until(|house| house.names().contains(&"TimerFired"));
+    harness.crash();
+    harness.advance(3_600_000);
+    harness.until(|harness| harness.names().contains(&"TimerFired"));
 }
 
 #[test]
 fn a_clock_that_is_set_back_does_not_put_off_commits() {
-    let mut house = House::build();
-    house.start();
-    house.advance(1_000);
-    house.until(|house| house.partition().is_idle());
-    house.advance(-3_600_000);
-    let reply = house.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    let mut harness = Harness::build();
+    harness.start();
+    harness.advance(1_000);
+    harness.until(|harness| harness.partition().is_idle());
+    harness.advance(-3_600_000);
+    let reply =
+        harness.order(Request::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
-    house.advance(1_000);
-    house.until(|house| house.partition().is_idle());
+    harness.advance(1_000);
+    harness.until(|harness| harness.partition().is_idle());
 }

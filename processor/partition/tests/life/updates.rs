@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, CommandAttributes as CommandOrder};
-use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, Stage, Standing, given};
+use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, Stage, UpdateStanding, given};
 use everlog_engine::machine::{close, workflow_task, workflow_task_completed};
 use everlog_engine::request::{Request, RequestRecord};
 use everlog_partition::{Address, TaskKind, UpdateCall, UpdateNews};
 use prost::Message as _;
 
-use super::house::{House, NAMESPACE, workflow};
+use super::harness::{Harness, NAMESPACE, workflow};
 
 /// A worker's outcome of an update.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -48,14 +48,14 @@ fn rejects(update_id: &str) -> Message {
     message(update_id, "Rejection", Vec::new())
 }
 
-impl House {
+impl Harness {
     /// A run at rest.
     fn at_rest() -> Self {
-        let mut house = Self::build();
-        house.start();
-        let task = workflow(house.poll(TaskKind::Workflow));
-        house.complete(&task.run, Vec::new());
-        house
+        let mut harness = Self::build();
+        harness.start();
+        let task = workflow(harness.poll(TaskKind::Workflow));
+        harness.complete(&task.run, Vec::new());
+        harness
     }
 
     fn update(&mut self, update_id: &str) -> UpdateCall<Reply> {
@@ -77,7 +77,7 @@ impl House {
         self.call(Box::pin(async move { router.update(input).await })).expect("it is answered")
     }
 
-    fn look_at(&mut self, update_id: &str) -> UpdateCall<Option<Standing>> {
+    fn look_at(&mut self, update_id: &str) -> UpdateCall<Option<UpdateStanding>> {
         let (router, update_id) = (self.router.clone(), update_id.to_owned());
         let address =
             Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
@@ -114,7 +114,7 @@ fn stage_of(reply: &Reply) -> &Stage {
 
 fn next<T>(call: &mut UpdateCall<T>) -> Option<Stage> {
     match call.news.try_recv() {
-        Ok(UpdateNews::Standing(standing)) => Some(standing.stage),
+        Ok(UpdateNews::UpdateStanding(standing)) => Some(standing.stage),
         Ok(other) => panic!("it ended: {other:?}"),
         Err(_nothing) => None,
     }
@@ -122,20 +122,20 @@ fn next<T>(call: &mut UpdateCall<T>) -> Option<Stage> {
 
 #[test]
 fn callers_hear_of_every_stage() {
-    let mut house = House::at_rest();
-    let mut caller = house.update("u1");
-    let mut same = house.update("u1");
-    let mut watcher = house.look_at("u1");
+    let mut harness = Harness::at_rest();
+    let mut caller = harness.update("u1");
+    let mut same = harness.update("u1");
+    let mut watcher = harness.look_at("u1");
     assert_eq!((stage_of(&caller.first), stage_of(&same.first)), (&Stage::Admitted, &Stage::Admitted));
     assert_eq!(watcher.first.as_ref().map(|standing| &standing.stage), Some(&Stage::Admitted));
-    house.answer(&["u1"], vec![accepts("u1")], Vec::new());
+    harness.answer(&["u1"], vec![accepts("u1")], Vec::new());
     assert_eq!(next(&mut caller), Some(Stage::Accepted));
-    let late = house.update("u1");
+    let late = harness.update("u1");
     assert_eq!(stage_of(&late.first), &Stage::Accepted);
     assert_eq!(next(&mut caller), None);
-    let reply = house.order(Request::Signal(everlog_engine::machine::signal::Signal::default()));
+    let reply = harness.order(Request::Signal(everlog_engine::machine::signal::Signal::default()));
     assert_eq!(reply, Reply::Done);
-    house.answer(&[], vec![responds("u1")], Vec::new());
+    harness.answer(&[], vec![responds("u1")], Vec::new());
     assert_eq!(next(&mut same), Some(Stage::Accepted));
     for mut call in [caller, same, late] {
         assert_eq!(next(&mut call), Some(Stage::Completed(OUTCOME)));
@@ -148,64 +148,64 @@ fn callers_hear_of_every_stage() {
 
 #[test]
 fn an_admitted_update_and_an_outcome_outlive_a_crash() {
-    let mut house = House::at_rest();
-    let mut lost = house.update("u1");
-    house.crash();
+    let mut harness = Harness::at_rest();
+    let mut lost = harness.update("u1");
+    harness.crash();
     assert!(lost.news.try_recv().is_err() && lost.news.is_closed(), "nobody is left hanging");
-    let mut again = house.update("u1");
+    let mut again = harness.update("u1");
     assert_eq!(stage_of(&again.first), &Stage::Admitted);
-    house.answer(&["u1"], vec![accepts("u1"), responds("u1")], Vec::new());
+    harness.answer(&["u1"], vec![accepts("u1"), responds("u1")], Vec::new());
     assert_eq!(next(&mut again), Some(Stage::Completed(OUTCOME)), "accepted and answered in one task");
-    house.crash();
-    assert_eq!(stage_of(&house.update("u1").first), &Stage::Completed(OUTCOME));
+    harness.crash();
+    assert_eq!(stage_of(&harness.update("u1").first), &Stage::Completed(OUTCOME));
     let closes = CommandOrder::CompleteWorkflow(close::Complete { result: None });
-    let mut unfinished = house.update("u2");
-    house.answer(&["u2"], vec![accepts("u2")], vec![closes]);
+    let mut unfinished = harness.update("u2");
+    harness.answer(&["u2"], vec![accepts("u2")], vec![closes]);
     assert!(matches!(next(&mut unfinished), Some(Stage::Completed(_))), "accepted as the run closed");
-    house.crash();
-    assert_eq!(stage_of(&house.update("u1").first), &Stage::Completed(OUTCOME));
-    let ended = house.look_at("u2").first.expect("it is known");
+    harness.crash();
+    assert_eq!(stage_of(&harness.update("u1").first), &Stage::Completed(OUTCOME));
+    let ended = harness.look_at("u2").first.expect("it is known");
     assert!(matches!(ended.stage, Stage::Completed(_)), "it failed with its run: {ended:?}");
-    assert_eq!(house.look_at("u3").first, None);
+    assert_eq!(harness.look_at("u3").first, None);
 }
 
 #[test]
 fn an_update_is_taken_once_although_the_house_falls_at_every_step() {
-    let mut house = House::at_rest();
+    let mut harness = Harness::at_rest();
     for id in ["u1", "u2"] {
-        drop(house.update(id));
-        house.crash();
-        assert_eq!(stage_of(&house.update(id).first), &Stage::Admitted);
-        house.crash();
-        let lost = workflow(house.poll(TaskKind::Workflow));
-        house.crash();
+        drop(harness.update(id));
+        harness.crash();
+        assert_eq!(stage_of(&harness.update(id).first), &Stage::Admitted);
+        harness.crash();
+        let lost = workflow(harness.poll(TaskKind::Workflow));
+        harness.crash();
         assert_eq!(given(&lost.run).len(), 1);
-        house.advance(60_000);
-        house.answer(&[id], vec![accepts(id)], Vec::new());
-        house.crash();
-        assert_eq!(stage_of(&house.update(id).first), &Stage::Accepted);
+        harness.advance(60_000);
+        harness.answer(&[id], vec![accepts(id)], Vec::new());
+        harness.crash();
+        assert_eq!(stage_of(&harness.update(id).first), &Stage::Accepted);
         assert_eq!(
-            house.order(Request::Signal(everlog_engine::machine::signal::Signal::default())),
+            harness.order(Request::Signal(everlog_engine::machine::signal::Signal::default())),
             Reply::Done
         );
-        house.crash();
-        house.answer(&[], vec![responds(id)], Vec::new());
-        house.crash();
-        assert_eq!(stage_of(&house.update(id).first), &Stage::Completed(OUTCOME));
+        harness.crash();
+        harness.answer(&[], vec![responds(id)], Vec::new());
+        harness.crash();
+        assert_eq!(stage_of(&harness.update(id).first), &Stage::Completed(OUTCOME));
     }
-    let names = house.names();
+    let names = harness.names();
     let count = |name: &str| names.iter().filter(|known| **known == name).count();
     assert_eq!((count("UpdateAccepted"), count("UpdateCompleted")), (2, 2));
 }
 
 #[test]
 fn a_refused_update_is_forgotten_when_its_callers_are_told() {
-    let mut house = House::at_rest();
-    let before = house.names();
-    let mut caller = house.update("u1");
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::at_rest();
+    let before = harness.names();
+    let mut caller = harness.update("u1");
+    let task = workflow(harness.poll(TaskKind::Workflow));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.speculative), Some(true));
-    let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
+    let reply = harness.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![rejects("u1")],
         ..workflow_task_completed::Complete::default()
@@ -213,43 +213,43 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
     let Reply::Completed(completed) = reply else { panic!("it is completed: {reply:?}") };
     assert_eq!(completed.reset_event_id, 3);
     assert!(matches!(next(&mut caller), Some(Stage::Completed(_))));
-    assert_eq!(house.names(), before);
-    assert_eq!(house.look_at("u1").first, None);
+    assert_eq!(harness.names(), before);
+    assert_eq!(harness.look_at("u1").first, None);
 }
 
 #[test]
 fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
-    let mut house = House::at_rest();
-    let mut caller = house.update("u1");
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::at_rest();
+    let mut caller = harness.update("u1");
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
-    house.order(Request::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
+    harness.order(Request::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
     assert!(caller.news.try_recv().is_err(), "it comes again with the next task");
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let task = workflow(harness.poll(TaskKind::Workflow));
     assert_eq!(given(&task.run).len(), 1);
-    let reply = house.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
+    let reply = harness.order(Request::CompleteTask(Box::new(workflow_task_completed::Complete {
         token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![Message { body: None, ..rejects("u1") }],
         ..workflow_task_completed::Complete::default()
     })));
     assert!(matches!(reply, Reply::Rejected(_)), "{reply:?}");
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::TaskFailed));
-    let mut caller = house.update("u2");
-    house.order(Request::Terminate(close::Terminate::default()));
+    let mut caller = harness.update("u2");
+    harness.order(Request::Terminate(close::Terminate::default()));
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::Closed));
-    let refused = house.update("u3").first;
+    let refused = harness.update("u3").first;
     assert!(matches!(refused, Reply::Rejected(_)), "{refused:?}");
 }
 
 #[test]
 fn a_caller_waits_on_in_the_run_that_continues_its_own() {
-    let mut house = House::at_rest();
-    let mut caller = house.update("u1");
-    let task = workflow(house.poll(TaskKind::Workflow));
+    let mut harness = Harness::at_rest();
+    let mut caller = harness.update("u1");
+    let task = workflow(harness.poll(TaskKind::Workflow));
     let first_run_id = task.run.start.run_id.clone();
-    house.complete(&task.run, vec![CommandOrder::ContinueAsNew(Box::default())]);
-    house.answer(&["u1"], vec![accepts("u1")], Vec::new());
-    let Ok(UpdateNews::Standing(standing)) = caller.news.try_recv() else { panic!("it is accepted") };
+    harness.complete(&task.run, vec![CommandOrder::ContinueAsNew(Box::default())]);
+    harness.answer(&["u1"], vec![accepts("u1")], Vec::new());
+    let Ok(UpdateNews::UpdateStanding(standing)) = caller.news.try_recv() else { panic!("it is accepted") };
     assert_eq!(standing.stage, Stage::Accepted);
     assert_ne!(standing.run_id, first_run_id);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::api_types::{
-    ActivityType, ChildFailedCause, Entry, Execution, ExternalFailedCause, Initiator, ParentClosePolicy,
+    ActivityType, ChildFailedCause, Execution, ExternalFailedCause, Initiator, MapEntry, ParentClosePolicy,
     QueueKind, RetryPolicy, RetryState, ReusePolicy, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType,
     VersioningBehavior, WorkflowType,
 };
@@ -368,7 +368,7 @@ fn others() -> Vec<Attributes> {
     };
     let recorded = marker::Recorded {
         marker_name: "core_local_activity".into(),
-        details: vec![Entry { key: "data".into(), value: some(b"payload") }],
+        details: vec![MapEntry { key: "data".into(), value: some(b"payload") }],
         workflow_task_completed_event_id: 4,
         header: Some(map()),
         failure: Some(failure()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::api_types::{
-    ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
-    RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
+    ActivityType, ChildFailedCause, ConflictPolicy, ExternalFailedCause, Initiator, MapEntry,
+    ParentClosePolicy, RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
 };
 use everlog_engine::command::{Command, CommandAttributes as CommandOrder, Later};
 use everlog_engine::machine::attached_requests::OnConflict;
@@ -487,7 +487,7 @@ fn commands() -> Vec<CommandOrder> {
     };
     let record = marker::Record {
         marker_name: "Version".into(),
-        details: vec![Entry { key: "data".into(), value: some(b"payload") }],
+        details: vec![MapEntry { key: "data".into(), value: some(b"payload") }],
         header: Some(map()),
         failure: Some(failure()),
     };

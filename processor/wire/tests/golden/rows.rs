@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
+use everlog_engine::api_types::{MapEntry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::attached_requests::Attached;
@@ -24,7 +24,7 @@ pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
 
 pub fn sample() -> Run {
     let timer = Timer { timer_id: "t".into(), started_event_id: 12, fire_ms: 1_763_700_060_000 };
-    let entry = |key: &str| Entry { key: key.into(), value: some(b"value") };
+    let entry = |key: &str| MapEntry { key: key.into(), value: some(b"value") };
     let properties = Properties {
         memo: vec![entry("a"), entry("b")],
         search_attributes: vec![entry("c")],

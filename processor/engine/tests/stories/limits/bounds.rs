@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_engine::api_types::{Entry, Execution, Fields};
+use everlog_engine::api_types::{Execution, Fields, MapEntry};
 use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::close;
 use everlog_engine::machine::external_workflow::SignalOther;
@@ -38,14 +38,14 @@ fn each(turn: &mut Turn, count: usize, one: for<'t> fn(&'t mut Turn, &str) -> &'
 /// An encoded map of so many keys.
 fn map(keys: usize) -> Bytes {
     let value = || Payload { data: blob(1), ..Payload::default() }.encode_to_vec().into();
-    let entries = names(keys).into_iter().map(|key| Entry { key, value: value() }).collect();
+    let entries = names(keys).into_iter().map(|key| MapEntry { key, value: value() }).collect();
     Fields { entries }.encode_to_vec().into()
 }
 
 /// An encoded map with one value of so many bytes.
 fn one_value(bytes: usize) -> Bytes {
     let value = Payload { data: blob(bytes), ..Payload::default() }.encode_to_vec().into();
-    Fields { entries: vec![Entry { key: "k".into(), value }] }.encode_to_vec().into()
+    Fields { entries: vec![MapEntry { key: "k".into(), value }] }.encode_to_vec().into()
 }
 
 /// An encoded map of so many bytes in all, up to about a hundred.
@@ -269,7 +269,7 @@ const BOUNDS: &[Bound] = &[
         |s, n| s.blob_bytes_max = n,
         |w, n| {
             let key = "k";
-            let details = vec![Entry { key: key.into(), value: blob(n - key.len()) }];
+            let details = vec![MapEntry { key: key.into(), value: blob(n - key.len()) }];
             let order = Record { marker_name: "m".into(), details, ..Record::default() };
             w.task(|t| t.command("", CommandAttributes::RecordMarker(Box::new(order))));
         },

@@ -1,7 +1,7 @@
 //! Marks of a run: each is passed by what is beyond it, and by what is exactly there it is not.
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, Fields};
+use everlog_engine::api_types::{Fields, MapEntry};
 use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::activity_attempt;
 use everlog_engine::machine::close::Terminate;
@@ -99,7 +99,7 @@ fn a_payload_passes_its_mark_whoever_sends_it() {
 
     world.claim();
     let mut turn = Turn::new(world.run());
-    let details = vec![Entry { key: "k".into(), value: large().slice(1..) }];
+    let details = vec![MapEntry { key: "k".into(), value: large().slice(1..) }];
     let marker = Record { marker_name: "m".into(), details, ..Record::default() };
     turn.activity("a").command("marker", CommandAttributes::RecordMarker(Box::new(marker)));
     let order = Complete { token: Some(world.token()), ..turn.order };

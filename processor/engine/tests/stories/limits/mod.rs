@@ -5,7 +5,7 @@ mod extremes;
 mod marks;
 
 use bytes::Bytes;
-use everlog_engine::api_types::{Entry, Fields};
+use everlog_engine::api_types::{Fields, MapEntry};
 use everlog_engine::command::CommandAttributes;
 use everlog_engine::machine::memo_and_search_attributes::Modify;
 use everlog_engine::machine::workflow_task_completed::Complete;
@@ -193,7 +193,7 @@ fn a_large_memo_is_merged_in_no_time() {
     world.start("order-1").claim();
     let keys: Vec<_> = (0..100_000).rev().map(|key| format!("{key:05}")).collect();
     let entries: Vec<_> =
-        keys.iter().map(|key| Entry { key: key.clone(), value: payload("a", "1") }).collect();
+        keys.iter().map(|key| MapEntry { key: key.clone(), value: payload("a", "1") }).collect();
     let given: Bytes = Fields { entries }.encode_to_vec().into();
     let order = CommandAttributes::ModifyProperties(Modify { upserted_memo: Some(given) });
     world.settings.memo_bytes_max = 1 << 30;

@@ -24,13 +24,13 @@ This page is written from the code: `UPDATE_EXPECT=1 cargo test --workspace --bi
 ";
 
 /// A heading, if any, and the rows.
-type Part = (&'static str, &'static str, Vec<(&'static str, Kind, &'static str)>);
+type MetricsPart = (&'static str, &'static str, Vec<(&'static str, Kind, &'static str)>);
 
-fn part<T>(heading: &'static str, label: &'static str, table: &[Row<T>]) -> Part {
+fn part<T>(heading: &'static str, label: &'static str, table: &[Row<T>]) -> MetricsPart {
     (heading, label, table.iter().map(|(name, kind, help, _)| (*name, *kind, *help)).collect())
 }
 
-fn parts() -> Vec<Part> {
+fn parts() -> Vec<MetricsPart> {
     vec![
         part("The process", "", PROCESS),
         part("The node", "", NODE),

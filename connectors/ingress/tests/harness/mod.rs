@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 pub use journals::{Fault, Journal, Journals};
 pub use topic::{INCARNATION, POLL_RECORDS, Topic};
 
-pub struct House {
+pub struct Harness {
     pub topic: Topic,
     pub journals: Journals,
     pub registry: Registry,
@@ -40,7 +40,7 @@ impl Running {
     }
 }
 
-impl House {
+impl Harness {
     pub fn new(partitions: u32) -> Self {
         let mut options = Options::standard(Arc::new(Settings::standard()), "everlog.replies");
         options.record_bytes_max = 64 << 10;

@@ -19,14 +19,14 @@ use everlog_wire::public_command::PublicCommand;
 use everlog_wire::{Body, OutboxMessage};
 use uuid::Uuid;
 
-use super::house::{BEGIN_MS, House, NAMESPACE, PARTITIONS, a_signal, begin, forwarded, owner};
+use super::harness::{BEGIN_MS, Harness, NAMESPACE, PARTITIONS, a_signal, begin, forwarded, owner};
 
 /// Another namespace, which nobody deletes.
 const OTHER: &str = "0d6c4cbe-32c5-4c0f-8a3c-6f3d2a110e8f";
 /// More than two slices.
 const RUNS: usize = 250;
 
-/// The first Workflow Ids whose runs in both namespaces are of the house's partition.
+/// The first Workflow Ids whose runs in both namespaces are of the harness's partition.
 fn ids() -> impl Iterator<Item = String> {
     let is_here = |namespace_id: &str, workflow_id: &str| {
         let (namespace_id, workflow_id) = (namespace_id.to_owned(), workflow_id.to_owned());
@@ -66,7 +66,7 @@ fn poll(namespace_id: &str) -> Poll {
     }
 }
 
-impl House {
+impl Harness {
     fn ask(&mut self, namespace_id: &str, workflow_id: &str, order: Request) -> Reply {
         let (router, input) = (self.stand().router.clone(), input(namespace_id, workflow_id, order));
         self.call(async move { router.order(input).await }).expect("it is answered")
@@ -114,9 +114,9 @@ impl House {
 
     fn delete_namespace(&mut self, namespace_id: &str) {
         self.names.0.lock().expect("nobody panics").push(namespace_id.into());
-        self.until(|house| {
-            house.settle();
-            house.deletion(namespace_id).is_some()
+        self.until(|harness| {
+            harness.settle();
+            harness.deletion(namespace_id).is_some()
         });
     }
 
@@ -163,161 +163,161 @@ impl House {
 
 #[test]
 fn nothing_is_left_of_a_deleted_namespace_although_the_house_falls_all_the_while() {
-    let mut house = House::build();
-    house.fill(OTHER);
-    let others = house.rows_of(OTHER);
-    house.fill(NAMESPACE);
-    house.start_a_timer(NAMESPACE);
-    assert!(house.rows_of(NAMESPACE).iter().sum::<usize>() > 4 * RUNS);
-    house.delete_namespace(NAMESPACE);
-    let mut left = vec![house.rows_of(NAMESPACE)[0]];
-    while house.deletion(NAMESPACE) != Some(vec![0]) {
+    let mut harness = Harness::build();
+    harness.fill(OTHER);
+    let others = harness.rows_of(OTHER);
+    harness.fill(NAMESPACE);
+    harness.start_a_timer(NAMESPACE);
+    assert!(harness.rows_of(NAMESPACE).iter().sum::<usize>() > 4 * RUNS);
+    harness.delete_namespace(NAMESPACE);
+    let mut left = vec![harness.rows_of(NAMESPACE)[0]];
+    while harness.deletion(NAMESPACE) != Some(vec![0]) {
         assert!(left.len() < 20, "it goes on for ever: {left:?}");
-        house.crash();
+        harness.crash();
         // Each owner looks from the beginning, and lives a little longer than the one before.
         for _ in 0..15 * left.len() {
-            house.advance(110);
-            house.turn();
+            harness.advance(110);
+            harness.turn();
         }
-        left.push(house.rows_of(NAMESPACE)[0]);
+        left.push(harness.rows_of(NAMESPACE)[0]);
     }
     assert!(left.is_sorted_by(|a, b| a >= b), "it only gets less: {left:?}");
     assert!(left.len() > 3, "in slices: {left:?}");
-    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0]);
-    assert_eq!(house.rows_of(OTHER), others, "another namespace has lost something");
-    let wakes = house.stats.wakes.load(Ordering::Relaxed);
+    assert_eq!(harness.rows_of(NAMESPACE), [0, 0, 0]);
+    assert_eq!(harness.rows_of(OTHER), others, "another namespace has lost something");
+    let wakes = harness.stats.wakes.load(Ordering::Relaxed);
     assert!(wakes < 10, "{wakes} alarms of a namespace that is gone");
-    // A house that stands on it later finds nothing to do.
-    house.crash();
-    house.settle();
-    assert_eq!((house.deletion(NAMESPACE), house.rows_of(NAMESPACE)), (Some(vec![0]), [0, 0, 0]));
+    // A harness that stands on it later finds nothing to do.
+    harness.crash();
+    harness.settle();
+    assert_eq!((harness.deletion(NAMESPACE), harness.rows_of(NAMESPACE)), (Some(vec![0]), [0, 0, 0]));
 }
 
 #[test]
 fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
-    let mut house = House::build();
+    let mut harness = Harness::build();
     let other = ids().next().expect("they have no end");
-    house.ask(OTHER, &other, begin());
-    house.ask(NAMESPACE, "order-1", begin());
+    harness.ask(OTHER, &other, begin());
+    harness.ask(NAMESPACE, "order-1", begin());
     for slice in 0..10 {
         let signals = (0..500).map(|at| Body::PublicCommand(forwarded(slice * 500 + at, a_signal())));
-        house.bring(signals.collect());
+        harness.bring(signals.collect());
     }
-    assert!(house.rows_of(NAMESPACE)[1] > 5_000);
-    let others = house.rows_of(OTHER);
-    let reply = house.ask(NAMESPACE, "order-1", Request::Delete(Delete {}));
+    assert!(harness.rows_of(NAMESPACE)[1] > 5_000);
+    let others = harness.rows_of(OTHER);
+    let reply = harness.ask(NAMESPACE, "order-1", Request::Delete(Delete {}));
     assert_eq!(reply, Reply::Done);
     let mut left = vec![5_000];
     while left.last() != Some(&0) {
         assert!(left.len() < 30, "it goes on for ever: {left:?}");
         // A slice or two, and a commit, which some do not live to see, and every third does.
-        house.turn();
-        house.advance(110);
-        (0..left.len()).for_each(|_| house.turn());
+        harness.turn();
+        harness.advance(110);
+        (0..left.len()).for_each(|_| harness.turn());
         if left.len().is_multiple_of(3) {
-            house.settle();
+            harness.settle();
         }
-        house.crash();
-        left.push(house.committed_rows_of(NAMESPACE)[1]);
+        harness.crash();
+        left.push(harness.committed_rows_of(NAMESPACE)[1]);
     }
     assert!(left.is_sorted_by(|a, b| a >= b), "it only gets less: {left:?}");
     assert!(left.iter().any(|rows| (1..5_000).contains(rows)), "in slices: {left:?}");
-    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0], "nor is it noted any more that something is left");
-    assert_eq!(house.rows_of(OTHER), others, "another namespace has lost something");
-    assert!(house.stats.forgotten.load(Ordering::Relaxed) > 0);
-    assert_eq!(house.stats.leftovers.load(Ordering::Relaxed), 0);
+    assert_eq!(harness.rows_of(NAMESPACE), [0, 0, 0], "nor is it noted any more that something is left");
+    assert_eq!(harness.rows_of(OTHER), others, "another namespace has lost something");
+    assert!(harness.stats.forgotten.load(Ordering::Relaxed) > 0);
+    assert_eq!(harness.stats.leftovers.load(Ordering::Relaxed), 0);
 }
 
 #[test]
 fn what_is_on_its_way_to_a_deleted_namespace_is_refused_whoever_brings_it() {
-    let mut house = House::build();
+    let mut harness = Harness::build();
     let gone = Reply::Rejected(Rejection::NamespaceDeleted(NAMESPACE.into()));
     let later = PublicCommand { deliver_at_ms: BEGIN_MS + 3_600_000, ..forwarded(0, begin()) };
-    house.bring(vec![Body::PublicCommand(later)]);
-    house.delete_namespace(NAMESPACE);
+    harness.bring(vec![Body::PublicCommand(later)]);
+    harness.delete_namespace(NAMESPACE);
     for round in 0..2_u64 {
-        assert_eq!(house.ask(NAMESPACE, "order-1", begin()), gone);
-        assert_eq!(house.ask(NAMESPACE, "order-1", a_signal()), gone);
-        house.bring(vec![Body::PublicCommand(forwarded(1 + round, begin()))]);
+        assert_eq!(harness.ask(NAMESPACE, "order-1", begin()), gone);
+        assert_eq!(harness.ask(NAMESPACE, "order-1", a_signal()), gone);
+        harness.bring(vec![Body::PublicCommand(forwarded(1 + round, begin()))]);
         let order = Some(input(NAMESPACE, "order-1", begin()));
         let other = 1 - owner("order-1");
-        house.bring_behind_its_back(vec![Body::OutboxMessage(OutboxMessage {
+        harness.bring_behind_its_back(vec![Body::OutboxMessage(OutboxMessage {
             from: other,
             number: 1 + round,
             input: order,
         })]);
-        house.settle();
+        harness.settle();
         // Nobody tells the new owner, whose node has not heard of the deletion.
-        house.names.0.lock().expect("nobody panics").clear();
-        house.crash();
+        harness.names.0.lock().expect("nobody panics").clear();
+        harness.crash();
     }
-    house.advance(3_600_000);
-    house.until(|house| {
-        house.settle();
-        house.rejections().len() == 3
+    harness.advance(3_600_000);
+    harness.until(|harness| {
+        harness.settle();
+        harness.rejections().len() == 3
     });
-    let told: BTreeMap<_, _> = house
+    let told: BTreeMap<_, _> = harness
         .rejections()
         .into_iter()
         .map(|rejection| (rejection.offset, (rejection.code.to_string(), rejection.reason.to_string())))
         .collect();
     let refusal = ("namespace_unknown".to_owned(), "the namespace was deleted".to_owned());
     assert_eq!(told, (0..3).map(|offset| (offset, refusal.clone())).collect());
-    assert!(house.outcomes().iter().all(|outcome| outcome.status == "refused"));
-    assert_eq!((house.outcomes().len(), house.events().len()), (3, 0));
-    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0]);
+    assert!(harness.outcomes().iter().all(|outcome| outcome.status == "refused"));
+    assert_eq!((harness.outcomes().len(), harness.events().len()), (3, 0));
+    assert_eq!(harness.rows_of(NAMESPACE), [0, 0, 0]);
 }
 
 #[test]
 fn a_poll_of_a_deleted_namespace_ends_empty() {
-    let mut house = House::build();
-    let router = house.stand().router.clone();
+    let mut harness = Harness::build();
+    let router = harness.stand().router.clone();
     let (gone, there) = (router.poll(poll(NAMESPACE)), router.poll(poll(OTHER)));
     let (mut gone, mut there) = (pin!(gone), pin!(there));
     let mut context = Context::from_waker(Waker::noop());
     assert!(gone.as_mut().poll(&mut context).is_pending() && there.as_mut().poll(&mut context).is_pending());
-    house.delete_namespace(NAMESPACE);
-    assert!(matches!(house.call(gone), Ok(Delivery::Nothing)));
+    harness.delete_namespace(NAMESPACE);
+    assert!(matches!(harness.call(gone), Ok(Delivery::Nothing)));
     assert!(there.as_mut().poll(&mut context).is_pending(), "another namespace's waits on");
 }
 
 #[test]
 fn the_same_ids_and_queues_in_two_namespaces_have_nothing_to_do_with_each_other() {
-    let mut house = House::build();
+    let mut harness = Harness::build();
     let id = ids().next().expect("there is one");
     for namespace_id in [NAMESPACE, OTHER] {
-        let reply = house.ask(namespace_id, &id, begin());
+        let reply = harness.ask(namespace_id, &id, begin());
         let Reply::Started(started) = reply else { panic!("{reply:?}") };
         assert!(started.started, "the id is free in each");
     }
     for namespace_id in [OTHER, NAMESPACE] {
-        let Delivery::Workflow(mut task) = house.task_in(namespace_id) else { panic!("a task comes") };
+        let Delivery::Workflow(mut task) = harness.task_in(namespace_id) else { panic!("a task comes") };
         task.receipt.take().expect("it can be given back").accept();
         assert_eq!(task.run.start.namespace_id, namespace_id, "the queue has the same name in both");
         // A request id counts once in each.
         for _ in 0..2 {
-            assert_eq!(house.ask(namespace_id, &id, signal("request-1")), Reply::Done);
+            assert_eq!(harness.ask(namespace_id, &id, signal("request-1")), Reply::Done);
         }
         let run_id = task.run.start.run_id.clone();
         let other = if namespace_id == OTHER { NAMESPACE } else { OTHER };
-        let router = house.stand().router.clone();
+        let router = harness.stand().router.clone();
         let unknown = Rejection::unknown_run(&id, &run_id);
         let astray =
             RequestRecord { run_id, ..input(other, &id, Request::Terminate(close::Terminate::default())) };
-        let reply = house.call(async move { router.order(astray).await }).expect("it is answered");
+        let reply = harness.call(async move { router.order(astray).await }).expect("it is answered");
         assert_eq!(reply, Reply::Rejected(unknown), "its run is not there");
     }
     for namespace_id in [NAMESPACE, OTHER] {
-        let Reply::Update(standing) = house.ask(namespace_id, &id, update()) else {
+        let Reply::Update(standing) = harness.ask(namespace_id, &id, update()) else {
             panic!("it is admitted")
         };
-        let run_id = house.current(namespace_id, &id);
+        let run_id = harness.current(namespace_id, &id);
         assert_eq!(standing.run_id, run_id, "an update id is of its run");
     }
-    house.ask(NAMESPACE, &id, Request::Terminate(close::Terminate::default()));
-    assert_eq!(house.ask(OTHER, &id, signal("request-2")), Reply::Done, "the other run goes on");
-    house.crash();
-    assert_eq!(house.ask(OTHER, &id, signal("request-3")), Reply::Done, "the other run goes on");
-    let refused = house.ask(NAMESPACE, &id, signal("request-3"));
+    harness.ask(NAMESPACE, &id, Request::Terminate(close::Terminate::default()));
+    assert_eq!(harness.ask(OTHER, &id, signal("request-2")), Reply::Done, "the other run goes on");
+    harness.crash();
+    assert_eq!(harness.ask(OTHER, &id, signal("request-3")), Reply::Done, "the other run goes on");
+    let refused = harness.ask(NAMESPACE, &id, signal("request-3"));
     assert_eq!(refused, Reply::Rejected(Rejection::closed()));
 }

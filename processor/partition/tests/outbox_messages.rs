@@ -1,5 +1,5 @@
 //! Two partitions on one log: what a run sends to another is taken once and in order, whatever becomes of the letters and
-//! of the house.
+//! of the harness.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -32,7 +32,7 @@ type Post = mpsc::Receiver<(u32, InboxMessage)>;
 #[derive(Clone, Copy)]
 struct Weather(u64, u64);
 
-struct House {
+struct Harness {
     partitions: Vec<Partition<Embedded, SharedRows>>,
     inbox: Post,
     router: Router,
@@ -88,15 +88,15 @@ fn open(
     (partitions.collect(), inbox, router)
 }
 
-impl House {
+impl Harness {
     fn build(weather: Weather) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
         let (partitions, inbox, router) = open(dir.path(), &now_ms);
-        let mut house =
+        let mut harness =
             Self { partitions, inbox, router, now_ms, dir, weather, dice: 88_172_645_463_325_252 };
-        house.until(House::serves);
-        house
+        harness.until(Harness::serves);
+        harness
     }
 
     fn serves(&mut self) -> bool {
@@ -107,7 +107,7 @@ impl House {
         self.partitions.clear();
         let (partitions, inbox, router) = open(self.dir.path(), &self.now_ms);
         (self.partitions, self.inbox, self.router) = (partitions, inbox, router);
-        self.until(House::serves);
+        self.until(Harness::serves);
     }
 
     fn percent(&mut self, chance: u64) -> bool {
@@ -281,21 +281,21 @@ fn expected() -> Vec<String> {
 
 fn everything_arrives_once(weather: Weather, falls: &[bool]) {
     let (sender, receiver) = (id_of(0), id_of(1));
-    let mut house = House::build(weather);
-    house.start(&receiver);
-    house.start(&sender);
-    house.work(&sender, signals(&receiver));
+    let mut harness = Harness::build(weather);
+    harness.start(&receiver);
+    harness.start(&sender);
+    harness.work(&sender, signals(&receiver));
     for in_the_middle in falls {
         if *in_the_middle {
             // As soon as something has arrived, and before all of it has.
-            house.until(|house| !house.heard(&receiver).is_empty());
+            harness.until(|harness| !harness.heard(&receiver).is_empty());
         }
-        house.crash();
+        harness.crash();
     }
-    house.until(|house| house.read(&sender).0.externals.is_empty());
-    assert_eq!(house.heard(&receiver), expected(), "each once, in order");
+    harness.until(|harness| harness.read(&sender).0.externals.is_empty());
+    assert_eq!(harness.heard(&receiver), expected(), "each once, in order");
     let answers =
-        house.read(&sender).1.iter().filter(|what| matches!(what, Attributes::ExternalSignaled(_))).count();
+        harness.read(&sender).1.iter().filter(|what| matches!(what, Attributes::ExternalSignaled(_))).count();
     assert_eq!(answers, SIGNALS, "the sender hears of each once");
 }
 
@@ -318,30 +318,30 @@ fn letters_outlive_the_house() {
 #[test]
 fn a_letter_that_nobody_takes_goes_along_with_the_commit() {
     let (sender, receiver) = (id_of(0), id_of(1));
-    let mut house = House::build(Weather(100, 0));
-    house.start(&receiver);
-    house.start(&sender);
-    house.work(&sender, signals(&receiver));
+    let mut harness = Harness::build(Weather(100, 0));
+    harness.start(&receiver);
+    harness.start(&sender);
+    harness.work(&sender, signals(&receiver));
     // All is committed, so that no journal is read again behind the position.
-    house.until(|house| house.partitions.iter().all(Partition::is_idle));
-    house.crash();
-    assert_eq!(house.heard(&receiver), Vec::<String>::new(), "none has come through");
-    house.weather = Weather(0, 0);
-    house.until(|house| house.read(&sender).0.externals.is_empty());
-    assert_eq!(house.heard(&receiver), expected());
+    harness.until(|harness| harness.partitions.iter().all(Partition::is_idle));
+    harness.crash();
+    assert_eq!(harness.heard(&receiver), Vec::<String>::new(), "none has come through");
+    harness.weather = Weather(0, 0);
+    harness.until(|harness| harness.read(&sender).0.externals.is_empty());
+    assert_eq!(harness.heard(&receiver), expected());
 }
 
 #[test]
 fn letters_to_a_workflow_of_the_same_partition_arrive_as_well() {
     let id = id_of(0);
-    let mut house = House::build(Weather(0, 0));
-    house.start(&id);
+    let mut harness = Harness::build(Weather(0, 0));
+    harness.start(&id);
     // To itself: each is answered, and none is taken.
-    house.work(&id, signals(&id));
-    house.crash();
-    house.until(|house| house.read(&id).0.externals.is_empty());
-    assert_eq!(house.heard(&id), Vec::<String>::new());
-    let failures = house.read(&id).1;
+    harness.work(&id, signals(&id));
+    harness.crash();
+    harness.until(|harness| harness.read(&id).0.externals.is_empty());
+    assert_eq!(harness.heard(&id), Vec::<String>::new());
+    let failures = harness.read(&id).1;
     let failures = failures.iter().filter(|what| matches!(what, Attributes::SignalExternalFailed(_))).count();
     assert_eq!(failures, SIGNALS);
 }

@@ -1,4 +1,4 @@
-//! A house: one partition on the embedded log, driven by the test's own thread.
+//! A harness: one partition on the embedded log, driven by the test's own thread.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -23,7 +23,7 @@ use prost::Message;
 pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
 
 /// One partition, driven by the test's own thread; its clock is the test's.
-pub struct House {
+pub struct Harness {
     pub partition: Option<Partition<Embedded, SharedRows>>,
     pub log: Option<Arc<Embedded>>,
     pub inbox: mpsc::Receiver<(u32, InboxMessage)>,
@@ -52,7 +52,7 @@ pub fn config() -> Config {
     }
 }
 
-impl House {
+impl Harness {
     pub fn build() -> Self {
         Self::build_with(config())
     }
@@ -61,23 +61,23 @@ impl House {
         let dir = tempfile::tempdir().expect("a folder");
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
         let (log, partition, inbox, router) = open(dir.path(), &now_ms, config.clone());
-        let mut house =
+        let mut harness =
             Self { partition: Some(partition), log: Some(log), inbox, router, now_ms, dir, config };
-        house.until(|house| house.partition().is_serving());
-        house
+        harness.until(|harness| harness.partition().is_serving());
+        harness
     }
 
     pub fn partition(&mut self) -> &mut Partition<Embedded, SharedRows> {
-        self.partition.as_mut().expect("the house stands")
+        self.partition.as_mut().expect("the harness stands")
     }
 
-    /// The house falls, and a new one stands on its ground.
+    /// The harness falls, and a new one stands on its ground.
     pub fn crash(&mut self) {
         self.partition = None;
         self.rise(Vec::new());
     }
 
-    /// A new house on the ground of one that has fallen; before it serves it hears of something.
+    /// A new harness on the ground of one that has fallen; before it serves it hears of something.
     pub fn rise(&mut self, told: Vec<InboxMessage>) {
         self.log = None;
         let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms, self.config.clone());
@@ -87,7 +87,7 @@ impl House {
             let now_ms = self.now_ms.load(Ordering::Relaxed);
             self.partition().handle(event, now_ms).expect("the partition goes on");
         }
-        self.until(|house| house.partition().is_serving());
+        self.until(|harness| harness.partition().is_serving());
     }
 
     /// Brings events until something holds.
@@ -111,7 +111,7 @@ impl House {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Runs a call of the router while the house is driven.
+    /// Runs a call of the router while the harness is driven.
     pub fn call<T>(&mut self, call: impl Future<Output = T> + Unpin) -> T {
         let mut call = call;
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());

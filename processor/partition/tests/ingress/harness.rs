@@ -1,4 +1,4 @@
-//! A house: the partition of `order-1` on the embedded log, driven by the test's own thread.
+//! A harness: the partition of `order-1` on the embedded log, driven by the test's own thread.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -55,7 +55,7 @@ pub fn owner(workflow_id: &str) -> u32 {
 }
 
 /// The partition of `order-1`, driven by the test's own thread; its clock is the test's.
-pub struct House {
+pub struct Harness {
     pub stand: Option<Stand>,
     pub stats: Arc<Stats>,
     pub names: Names,
@@ -89,13 +89,13 @@ pub fn config(names: &Names) -> Config {
     }
 }
 
-impl House {
+impl Harness {
     pub fn build() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let now_ms = Arc::new(AtomicI64::new(BEGIN_MS));
-        let mut house = Self { stand: None, stats: Arc::default(), names: Names::default(), now_ms, dir };
-        house.crash();
-        house
+        let mut harness = Self { stand: None, stats: Arc::default(), names: Names::default(), now_ms, dir };
+        harness.crash();
+        harness
     }
 
     pub fn log(&self) -> Arc<Embedded> {
@@ -106,7 +106,7 @@ impl House {
         Arc::new(Embedded::open(options).expect("the log opens"))
     }
 
-    /// The house falls, and a new one stands on its ground.
+    /// The harness falls, and a new one stands on its ground.
     pub fn crash(&mut self) {
         self.stand = None;
         let log = self.log();
@@ -125,11 +125,11 @@ impl House {
             Partition::recover(owner("order-1"), log.clone(), store, dispatcher, send, config, stats);
         let partition = partition.expect("the partition recovers");
         self.stand = Some(Stand { log, partition, inbox, router });
-        self.until(|house| house.stand().partition.is_serving());
+        self.until(|harness| harness.stand().partition.is_serving());
     }
 
     pub fn stand(&mut self) -> &mut Stand {
-        self.stand.as_mut().expect("the house stands")
+        self.stand.as_mut().expect("the harness stands")
     }
 
     pub fn turn(&mut self) {
@@ -170,12 +170,12 @@ impl House {
     pub fn settle(&mut self) {
         self.advance(1_000);
         let mut seen = self.commits();
-        self.until(|house| {
-            let (is_idle, commits) = (house.stand().partition.is_idle(), house.commits());
+        self.until(|harness| {
+            let (is_idle, commits) = (harness.stand().partition.is_idle(), harness.commits());
             if !is_idle && commits > seen {
                 // What was applied meanwhile waits for no interval.
                 seen = commits;
-                house.stand().partition.commit_soon();
+                harness.stand().partition.commit_soon();
             }
             is_idle
         });
