@@ -78,7 +78,8 @@ fn a_command_without_its_attributes_fails_the_task() {
         BadScheduleNexusOperationAttributes: ScheduleNexusOperationCommandAttributes is not set on ScheduleNexusOperationCommand.
         BadRequestCancelNexusOperationAttributes: RequestCancelNexusOperationCommandAttributes is not set on RequestCancelNexusOperationCommand.
         BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes is not set on CompleteWorkflowExecutionCommand.
-    "#]] .assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 /// Each with one mistake.
@@ -172,7 +173,8 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadSearchAttributes: search attributes cannot be read
         BadContinueAsNewAttributes: Invalid WorkflowRunTimeout on ContinueAsNewWorkflowExecutionCommand: negative duration. WorkflowType=Order TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
         BadContinueAsNewAttributes: WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit. WorkflowType=<long> Length=1001 Limit=1000
-    "#]] .assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 #[test]
@@ -238,7 +240,8 @@ fn a_command_whose_retries_queue_or_schedule_make_no_sense_leaves_its_worker_the
         ! invalid: invalid TaskQueue on StartChildWorkflowExecutionCommand: taskQueue length exceeds limit. WorkflowId=c WorkflowType=Parcel Namespace=shop
         ! invalid: invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand: BackoffCoefficient cannot be less than 1 on retry policy.. WorkflowType=Order TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
         ! invalid: error validating ContinueAsNewWorkflowExecutionCommand TaskQueue: taskQueue length exceeds limit. WorkflowType=Order TaskQueue=name:"<long>" kind:TASK_QUEUE_KIND_NORMAL
-    "#]] .assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 #[test]
@@ -413,7 +416,8 @@ fn everything_that_can_be_too_large_ends_the_run() {
         BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Input exceeds size limit.
         BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.
         BadContinueAsNewAttributes: search attribute a value size 23 exceeds size limit 20
-    "#]] .assert_eq(&format!("{}\n", table.join("\n")));
+    "#]]
+    .assert_eq(&format!("{}\n", table.join("\n")));
 }
 
 #[test]
