@@ -26,7 +26,7 @@ pub struct Token {
 }
 
 /// Reads a file as Rust.
-fn parse(file: &File) -> syn::File {
+pub fn parse(file: &File) -> syn::File {
     syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.path))
 }
 

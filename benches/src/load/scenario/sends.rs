@@ -25,7 +25,7 @@ pub enum Sending {
 pub struct Sends {
     session: Arc<Session>,
     sending: Sending,
-    places: Vec<Place>,
+    places: Vec<StandingWorkflow>,
     sent_per_run: u64,
     acknowledged: AtomicU64,
     refused: AtomicU64,
@@ -33,14 +33,14 @@ pub struct Sends {
 
 /// One standing workflow; a run that was sent enough is followed by the next one in its place.
 #[derive(Default)]
-struct Place {
+struct StandingWorkflow {
     sent: AtomicU64,
     run: AtomicU64,
 }
 
 impl Sends {
     pub fn new(session: &Arc<Session>, sending: Sending, sent_per_run: u64) -> Self {
-        let places = (0..session.load.workflows.max(1)).map(|_| Place::default()).collect();
+        let places = (0..session.load.workflows.max(1)).map(|_| StandingWorkflow::default()).collect();
         Self {
             session: session.clone(),
             sending,
@@ -57,7 +57,7 @@ impl Sends {
 
     /// All runs of all places.
     fn workflow_ids(&self) -> Vec<String> {
-        let runs_of = |place: &Place| 0..=place.run.load(Ordering::Relaxed);
+        let runs_of = |place: &StandingWorkflow| 0..=place.run.load(Ordering::Relaxed);
         let places = self.places.iter().enumerate();
         places
             .flat_map(|(index, place)| runs_of(place).map(move |run| self.workflow_id(index, run)))
