@@ -224,7 +224,7 @@ impl Options {
         self.telling(self.producer("journal", self.append_timeout_ms))
     }
 
-    /// For a client that is polled all the time, see `traffic.rs`.
+    /// For a client that is polled all the time, see `client/statistics.rs`.
     pub(crate) fn telling(&self, mut config: ClientConfig) -> ClientConfig {
         config.set("statistics.interval.ms", self.statistics_interval_ms.to_string());
         config

@@ -7,7 +7,7 @@
 //! waiting   --time out, cancel-->  (none) + workflow task
 //!
 //! Started is written together with the closing event: a history shows one attempt, the last. The attempts
-//! themselves are in `attempt.rs`.
+//! themselves are in `activity_attempt.rs`.
 
 use bytes::Bytes;
 

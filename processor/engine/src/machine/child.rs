@@ -5,7 +5,7 @@
 //! initiated  --it cannot be-->                            (none)
 //! started    --the last run of its chain has closed-->    (none)
 //!
-//! What parent and child tell each other stands in `family.rs`.
+//! What parent and child tell each other stands in `parent_child.rs`.
 
 use std::sync::Arc;
 

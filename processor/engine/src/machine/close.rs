@@ -4,7 +4,7 @@
 //! open  --order Terminate, a limit, a fatal command-->      closed, and a task in hand is abandoned
 //! open  --its time is over-->                               closed, and a task in hand is abandoned
 //!
-//! Which run follows, if one does: see `chain.rs`. What becomes of updates: see `update.rs`; of children: see `family.rs`.
+//! Which run follows, if one does: see `continuation.rs`. What becomes of updates: see `update.rs`; of children: see `parent_child.rs`.
 
 use bytes::Bytes;
 

@@ -13,7 +13,7 @@
 //! (none)    --reset-->                     admitted, an event: the run that was reset had accepted it
 //!
 //! What a started task has been given are the updates whose numbers are above `updates_held` and up to `updates_given`:
-//! see `task.rs`. What a worker says of them: see `message.rs`.
+//! see `task.rs`. What a worker says of them: see `update_protocol.rs`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A turn: a workflow task in a worker's hand, from the claim to its end.
 //!
 //! scheduled  --claim-->          started
-//! started    --complete-->       (none): see `completion.rs`
+//! started    --complete-->       (none): see `workflow_task_completed.rs`
 //! started    --fail, time out--> scheduled, as the next attempt (the first failure is written, later ones are not); behind a
 //!                                row of time-outs it rests first
 //! started    --release-->        scheduled: nobody got it
