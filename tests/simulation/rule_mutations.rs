@@ -126,12 +126,12 @@ rule_mutations! {
         plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
     });
     ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(one_node::a_journal_that_is_longer_than_may_wait);
-    LetterNumbers, a_letter_that_comes_twice_is_taken_once, some_seed_fails(|plan| {
+    MessageNumbers, a_message_that_comes_twice_is_taken_once, some_seed_fails(|plan| {
         children(plan);
         crashes(plan);
         late_appends(plan);
     });
-    LetterRows, a_letter_that_has_not_arrived_goes_along_with_the_commit, some_seed_fails(|plan| {
+    MessageRows, a_message_that_has_not_arrived_goes_along_with_the_commit, some_seed_fails(|plan| {
         children(plan);
         crashes(plan);
         plan.nasty.delay_ms = 150;

@@ -59,24 +59,24 @@ pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Sett
             },
         },
     };
-    with_letters(input, within_limits(view, input, outcome, stamp, settings))
+    with_messages(input, within_limits(view, input, outcome, stamp, settings))
 }
 
-/// A letter may be for children of its sender only; whoever has ended is cancelled already, whose child it ever was. A workflow
-/// reaches itself by no letter.
-fn may_reach(run: &Run, letter: &RequestRecord) -> bool {
-    let Some(sender) = &letter.sender else { return true };
-    let is_own = (&sender.namespace_id, &sender.workflow_id) == (&letter.namespace_id, &letter.workflow_id);
-    let asks = matches!(letter.request, Some(Request::Signal(_) | Request::Cancel(_)));
-    let is_over = matches!(letter.request, Some(Request::Cancel(_))) && !run.is_open();
+/// A message may be for children of its sender only; whoever has ended is cancelled already, whose child it ever was. A workflow
+/// reaches itself by no message.
+fn may_reach(run: &Run, message: &RequestRecord) -> bool {
+    let Some(sender) = &message.sender else { return true };
+    let is_own = (&sender.namespace_id, &sender.workflow_id) == (&message.namespace_id, &message.workflow_id);
+    let asks = matches!(message.request, Some(Request::Signal(_) | Request::Cancel(_)));
+    let is_over = matches!(message.request, Some(Request::Cancel(_))) && !run.is_open();
     !(is_own && asks) && (is_over || sender.reaches(run))
 }
 
 /// Gathers what the record asks of others: what runs have sent, what those that closed have to tell, and the answer to
-/// the sender if it is a letter itself.
-fn with_letters(input: &RequestRecord, mut outcome: Outcome) -> Outcome {
+/// the sender if it is a message itself.
+fn with_messages(input: &RequestRecord, mut outcome: Outcome) -> Outcome {
     for step in &mut outcome.steps {
-        outcome.messages.append(&mut step.letters);
+        outcome.messages.append(&mut step.messages);
         if let Some(last) = step.closing_event() {
             outcome.messages.extend(parent_child::farewell(&step.run, last));
         }
@@ -312,9 +312,9 @@ mod tests {
     #[test]
     fn who_asks_for_a_child_in_a_deleted_namespace_hears_of_it() {
         let sender = Sender { workflow_id: "parent".into(), initiated_event_id: 5, ..Sender::default() };
-        let letters = decided(begin(), Some(sender)).messages;
+        let messages = decided(begin(), Some(sender)).messages;
         let cause = ChildFailedCause::NamespaceNotFound.into();
         let answer = Request::ChildOpened(Opened { initiated_event_id: 5, run_id: String::new(), cause });
-        assert_eq!(letters.into_iter().map(|letter| letter.request).collect::<Vec<_>>(), [Some(answer)]);
+        assert_eq!(messages.into_iter().map(|message| message.request).collect::<Vec<_>>(), [Some(answer)]);
     }
 }

@@ -190,8 +190,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Sends an order to another Workflow Id once the record is decided.
-    pub(crate) fn send(&mut self, letter: RequestRecord) {
-        self.messages.push(letter);
+    pub(crate) fn send(&mut self, message: RequestRecord) {
+        self.messages.push(message);
     }
 
     /// Forgets what was to be sent.
@@ -218,7 +218,7 @@ impl<'a> Draft<'a> {
         if self.counts {
             self.change(Change::Transition);
         }
-        Step { run: Arc::new(self.run), changes: self.changes, letters: self.messages }
+        Step { run: Arc::new(self.run), changes: self.changes, messages: self.messages }
     }
 }
 
@@ -229,8 +229,8 @@ pub struct Step {
     pub run: Arc<Run>,
     /// Every change, in order.
     pub changes: Vec<Change>,
-    /// What the run asks of others, in order; [`crate::Outcome::letters`] has it in the end.
-    pub(crate) letters: Vec<RequestRecord>,
+    /// What the run asks of others, in order; [`crate::Outcome::messages`] has it in the end.
+    pub(crate) messages: Vec<RequestRecord>,
 }
 
 impl Step {

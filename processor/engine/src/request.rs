@@ -21,7 +21,7 @@ pub struct RequestRecord {
     /// The run; empty = the current one.
     #[prost(string, tag = "3")]
     pub run_id: String,
-    /// The run that orders it, if one does: the order is a letter.
+    /// The run that orders it, if one does: the order is a message.
     #[prost(message, optional, tag = "4")]
     pub sender: Option<Sender>,
     /// What is ordered.
@@ -32,7 +32,7 @@ pub struct RequestRecord {
     pub request: Option<Request>,
 }
 
-/// The run that sent a letter, and what made it do so.
+/// The run that sent a message, and what made it do so.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Sender {
     /// Its namespace's UUID.
@@ -116,7 +116,7 @@ pub struct Delete {}
 pub struct ResetSticky {}
 
 impl Sender {
-    /// A run as it signs its letters.
+    /// A run as it signs its messages.
     pub(crate) fn of(run: &Run, initiated_event_id: i64) -> Self {
         Self {
             namespace_id: run.start.namespace_id.clone(),
@@ -133,7 +133,7 @@ impl Sender {
         Execution { workflow_id: self.workflow_id.clone(), run_id: self.run_id.clone() }
     }
 
-    /// A letter back.
+    /// A message back.
     pub(crate) fn answer(&self, order: Request) -> RequestRecord {
         RequestRecord {
             namespace_id: self.namespace_id.clone(),

@@ -164,7 +164,7 @@ pub struct ExecutionInfo {
     /// The run that continues this one; empty = none.
     #[prost(string, tag = "13")]
     pub successor_run_id: String,
-    /// Encoded bytes of open activities, timers, children, letters under way, buffered events, memo, search attributes and
+    /// Encoded bytes of open activities, timers, children, messages under way, buffered events, memo, search attributes and
     /// attached requests.
     #[prost(int64, tag = "14")]
     pub state_bytes: i64,

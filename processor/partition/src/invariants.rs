@@ -77,11 +77,11 @@ pub enum Rule {
     NoWorkBeyond,
     /// What was appended and not committed is replayed in slices: the next waits for the one before to be committed.
     ReplayInSlices,
-    /// A letter counts only as the one behind the last that was taken.
-    LetterNumbers,
-    /// Letters that have not arrived when outputs are committed are rows of the commit.
-    LetterRows,
-    /// How many letters were sent and taken goes with the position.
+    /// A message counts only as the one behind the last that was taken.
+    MessageNumbers,
+    /// Messages that have not arrived when outputs are committed are rows of the commit.
+    MessageRows,
+    /// How many messages were sent and taken goes with the position.
     InheritedPosts,
 }
 

@@ -1,6 +1,6 @@
-//! Letters: orders that runs of this partition send to Workflow Ids wherever they live, each taken once and in order.
+//! Messages: orders that runs of this partition send to Workflow Ids wherever they live, each taken once and in order.
 //!
-//! A letter follows from a journal record, so whoever replays the record sends it again, under the same number. The
+//! A message follows from a journal record, so whoever replays the record sends it again, under the same number. The
 //! receiver takes only the number behind the last one that it took. What no receiver had acknowledged when outputs were
 //! committed goes along with them as a row, or a new owner that begins behind the record would not know of it.
 
@@ -20,10 +20,10 @@ use crate::model::keys::Address;
 use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::partition::{HOLD_MS, Partition};
 
-/// Letters on their way to one partition at a time, and their bytes.
+/// Messages on their way to one partition at a time, and their bytes.
 const UNDER_WAY_MAX: usize = 1_000;
 const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
-/// How long a partition of this process may be silent before it is sent its letters again, in ms.
+/// How long a partition of this process may be silent before it is sent its messages again, in ms.
 const SILENCE_MS: i64 = 1_000;
 
 /// What a partition has sent and what has not arrived, by receiver.
@@ -35,124 +35,124 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct Destination {
     /// Those that have not arrived, in order, each with its number.
-    letters: VecDeque<(u64, Bytes)>,
+    messages: VecDeque<(u64, Bytes)>,
     /// How many of the first ones are on their way.
     under_way: usize,
     /// Somebody will say for sure what became of those on their way.
     is_watched: bool,
-    /// No letter leaves before this moment; those on their way of which nobody says anything are sent again then.
+    /// No message leaves before this moment; those on their way of which nobody says anything are sent again then.
     rests_until_ms: i64,
-    /// Letters up to this number have a row.
+    /// Messages up to this number have a row.
     kept: u64,
     /// The first one to oneself that came before its turn, and was not taken: one before it has to be appended again.
     early: Option<u64>,
 }
 
 impl Outbox {
-    /// Letters that have not arrived.
+    /// Messages that have not arrived.
     pub(crate) fn len(&self) -> usize {
-        self.lanes.values().map(|lane| lane.letters.len()).sum()
+        self.lanes.values().map(|lane| lane.messages.len()).sum()
     }
 
     /// When there is something to do though nothing comes in.
     pub(crate) fn next_ms(&self) -> Option<i64> {
-        let idle = |lane: &&Destination| lane.letters.is_empty() || (lane.under_way > 0 && lane.is_watched);
+        let idle = |lane: &&Destination| lane.messages.is_empty() || (lane.under_way > 0 && lane.is_watched);
         self.lanes.values().filter(|lane| !idle(lane)).map(|lane| lane.rests_until_ms).min()
     }
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Numbers what a decision sends; it leaves with the next turn.
-    pub(crate) fn write_letters(&mut self, letters: Vec<RequestRecord>) {
-        for input in letters {
+    pub(crate) fn write_messages(&mut self, messages: Vec<RequestRecord>) {
+        for input in messages {
             let to = Address::of(&input).partition(self.log.partitions());
             let post = self.position.post(to);
             post.sent += 1;
             let number = post.sent;
-            let letter = OutboxMessage { from: self.id, number, input: Some(input) };
-            self.outbox.lanes.entry(to).or_default().letters.push_back((number, letter.record()));
+            let message = OutboxMessage { from: self.id, number, input: Some(input) };
+            self.outbox.lanes.entry(to).or_default().messages.push_back((number, message.record()));
         }
     }
 
-    /// Sends what waits. A partition of a log that others write to as well gets its letters straight into its journal;
+    /// Sends what waits. A partition of a log that others write to as well gets its messages straight into its journal;
     /// else it lives in this process, and is the only one that may append there.
-    pub(crate) fn send_letters(&mut self, now_ms: i64) {
+    pub(crate) fn send_messages(&mut self, now_ms: i64) {
         let (id, is_shared) = (self.id, self.tail.is_some());
         for (&to, lane) in &mut self.outbox.lanes {
             if to == id {
                 // It cannot be lost while this partition lives, but overtaken.
-                let unsent = lane.letters.iter().skip(lane.under_way);
+                let unsent = lane.messages.iter().skip(lane.under_way);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
                 self.pending.extend(records.map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
-                (lane.under_way, lane.is_watched) = (lane.letters.len(), true);
+                (lane.under_way, lane.is_watched) = (lane.messages.len(), true);
                 continue;
             }
             // A clock that was set back must not put off anything.
             lane.rests_until_ms = lane.rests_until_ms.min(now_ms + SILENCE_MS);
             let waits = (lane.under_way > 0 && lane.is_watched) || now_ms < lane.rests_until_ms;
-            if waits || lane.letters.is_empty() {
+            if waits || lane.messages.is_empty() {
                 continue;
             }
-            let (letters, last) = lane.next();
-            (lane.under_way, lane.is_watched) = (letters.len(), is_shared);
+            let (messages, last) = lane.next();
+            (lane.under_way, lane.is_watched) = (messages.len(), is_shared);
             lane.rests_until_ms = now_ms + SILENCE_MS;
             let send = self.send.clone();
             if is_shared {
                 let done = Box::new(move |result: Result<_, everlog_log::Error>| {
-                    // A partition that is gone sends its letters again when it is taken over.
+                    // A partition that is gone sends its messages again when it is taken over.
                     match result {
                         Ok(_) => send(id, InboxMessage::MessagesTaken { by: to, number: last }),
                         Err(_) => send(id, InboxMessage::MessagesLost { by: to }),
                     };
                 });
-                self.log.append(to, letters, done);
+                self.log.append(to, messages, done);
             } else {
-                send(to, InboxMessage::Messages { from: id, letters });
+                send(to, InboxMessage::Messages { from: id, messages });
             }
         }
     }
 
-    /// Letters of another partition of this process have come.
-    pub(crate) fn letters_came(&mut self, from: u32, letters: Vec<Bytes>) {
+    /// Messages of another partition of this process have come.
+    pub(crate) fn messages_came(&mut self, from: u32, messages: Vec<Bytes>) {
         if !self.serving || self.is_overfull() {
             // They come again.
             return;
         }
         let taken = self.position.taken_from(from);
-        let records = letters.into_iter().filter_map(|bytes| Record::read(bytes).ok());
+        let records = messages.into_iter().filter_map(|bytes| Record::read(bytes).ok());
         let is_new = |record: &Record| match &record.body {
-            Some(Body::OutboxMessage(letter)) => letter.number > taken,
+            Some(Body::OutboxMessage(message)) => message.number > taken,
             _other => false,
         };
         self.pending.extend(records.filter(is_new).map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
         self.acknowledge(from, taken);
     }
 
-    /// A letter's record is applied: its order, if it is the one behind the last that was taken.
-    pub(crate) fn open_letter(&mut self, offset: u64, letter: &OutboxMessage) -> Result<(), Error> {
-        let post = self.position.post(letter.from);
-        let is_next = letter.number == post.taken + 1 || !R::keeps(Rule::LetterNumbers);
+    /// A message's record is applied: its order, if it is the one behind the last that was taken.
+    pub(crate) fn open_message(&mut self, offset: u64, message: &OutboxMessage) -> Result<(), Error> {
+        let post = self.position.post(message.from);
+        let is_next = message.number == post.taken + 1 || !R::keeps(Rule::MessageNumbers);
         if is_next {
-            post.taken = letter.number;
+            post.taken = message.number;
         } else {
             self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
         }
         let taken = post.taken;
-        if letter.from == self.id {
-            if letter.number > taken {
-                self.letter_came_early(letter.number);
+        if message.from == self.id {
+            if message.number > taken {
+                self.message_came_early(message.number);
             }
-            self.letters_taken(letter.from, taken);
+            self.messages_taken(message.from, taken);
         } else if !self.replaying && self.tail.is_none() {
-            self.acknowledge(letter.from, taken);
+            self.acknowledge(message.from, taken);
         }
-        match &letter.input {
+        match &message.input {
             Some(input) if is_next && Address::of(input).partition(self.log.partitions()) == self.id => {
                 self.apply_input(offset, input, ReplyTo::Nobody)
             }
             Some(_) if !is_next => Ok(()),
             Some(_) | None => {
-                self.skip(offset, "a letter that is not for this partition", ReplyTo::Nobody);
+                self.skip(offset, "a message that is not for this partition", ReplyTo::Nobody);
                 Ok(())
             }
         }
@@ -163,94 +163,95 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         (self.send)(from, InboxMessage::MessagesTaken { by: self.id, number });
     }
 
-    /// A receiver has taken all letters up to a number.
-    pub(crate) fn letters_taken(&mut self, by: u32, number: u64) {
+    /// A receiver has taken all messages up to a number.
+    pub(crate) fn messages_taken(&mut self, by: u32, number: u64) {
         let first_bucket = self.buckets().next().unwrap_or_default();
         let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
         let mut progress = false;
-        while lane.letters.front().is_some_and(|(first, _)| *first <= number) {
-            let Some((taken, _)) = lane.letters.pop_front() else { break };
+        while lane.messages.front().is_some_and(|(first, _)| *first <= number) {
+            let Some((taken, _)) = lane.messages.pop_front() else { break };
             lane.under_way = lane.under_way.saturating_sub(1);
             progress = true;
             if taken <= lane.kept {
-                self.runs.store().delete(Space::State, letter_key(first_bucket, by, taken));
+                self.runs.store().delete(Space::State, message_key(first_bucket, by, taken));
                 self.changed = true;
             }
         }
         if progress && lane.under_way == 0 {
             lane.rests_until_ms = 0;
         }
-        let next = lane.letters.front().map_or(u64::MAX, |(number, _)| *number);
+        let next = lane.messages.front().map_or(u64::MAX, |(number, _)| *number);
         if lane.early.is_some_and(|early| early <= next) {
             // Those behind it may be under way still: they are taken once.
             (lane.under_way, lane.early) = (0, None);
         }
     }
 
-    /// A letter to oneself stood in the journal before one that precedes it, whose append had failed.
-    fn letter_came_early(&mut self, number: u64) {
+    /// A message to oneself stood in the journal before one that precedes it, whose append had failed.
+    fn message_came_early(&mut self, number: u64) {
         if let Some(lane) = self.outbox.lanes.get_mut(&self.id) {
             lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
         }
     }
 
     /// What was on its way to a receiver has not arrived for sure.
-    pub(crate) fn letters_lost(&mut self, by: u32, now_ms: i64) {
+    pub(crate) fn messages_lost(&mut self, by: u32, now_ms: i64) {
         let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
         lane.under_way = 0;
         lane.rests_until_ms = now_ms + HOLD_MS;
     }
 
-    /// Letters that have not arrived go along with the commit of what has sent them.
-    pub(crate) fn keep_letters(&mut self) {
-        if !R::keeps(Rule::LetterRows) {
+    /// Messages that have not arrived go along with the commit of what has sent them.
+    pub(crate) fn keep_messages(&mut self) {
+        if !R::keeps(Rule::MessageRows) {
             return;
         }
         let first_bucket = self.buckets().next().unwrap_or_default();
         for (&to, lane) in &mut self.outbox.lanes {
             let kept = lane.kept;
-            for (number, bytes) in lane.letters.iter().filter(|(number, _)| *number > kept) {
-                let key = letter_key(first_bucket, to, *number);
+            for (number, bytes) in lane.messages.iter().filter(|(number, _)| *number > kept) {
+                let key = message_key(first_bucket, to, *number);
                 self.runs.store().put(Space::State, key, bytes.clone());
                 lane.kept = *number;
             }
         }
     }
 
-    /// The letters of former owners that had not arrived when they committed last.
-    pub(crate) fn find_letters(&mut self) -> Result<(), Error> {
+    /// The messages of former owners that had not arrived when they committed last.
+    pub(crate) fn find_messages(&mut self) -> Result<(), Error> {
         let first_bucket = self.buckets().next().unwrap_or_default();
-        let (from, to) = (letter_key(first_bucket, 0, 0), letter_key(first_bucket, u32::MAX, u64::MAX));
+        let (from, to) = (message_key(first_bucket, 0, 0), message_key(first_bucket, u32::MAX, u64::MAX));
         let mut found = Vec::new();
         self.runs.store().scan(Space::State, &from, &to, &mut |row, bytes| {
-            found
-                .extend(read_letter_key(row).map(|(to, number)| (to, number, Bytes::copy_from_slice(bytes))));
+            found.extend(
+                read_message_key(row).map(|(to, number)| (to, number, Bytes::copy_from_slice(bytes))),
+            );
             true
         })?;
         for (to, number, bytes) in found {
             let lane = self.outbox.lanes.entry(to).or_default();
-            lane.letters.push_back((number, bytes));
+            lane.messages.push_back((number, bytes));
             lane.kept = number;
         }
         let taken = self.position.post(self.id).taken;
-        self.letters_taken(self.id, taken);
+        self.messages_taken(self.id, taken);
         Ok(())
     }
 }
 
 impl Destination {
-    /// The first letters that wait, as many as go at once, and the number of the last of them.
+    /// The first messages that wait, as many as go at once, and the number of the last of them.
     fn next(&self) -> (Vec<Bytes>, u64) {
-        let (mut letters, mut last, mut size_bytes) = (Vec::new(), 0, 0);
-        for (number, bytes) in self.letters.iter().take(UNDER_WAY_MAX) {
+        let (mut messages, mut last, mut size_bytes) = (Vec::new(), 0, 0);
+        for (number, bytes) in self.messages.iter().take(UNDER_WAY_MAX) {
             size_bytes += bytes.len();
-            if size_bytes > UNDER_WAY_BYTES_MAX && !letters.is_empty() {
+            if size_bytes > UNDER_WAY_BYTES_MAX && !messages.is_empty() {
                 break;
             }
-            letters.push(bytes.clone());
+            messages.push(bytes.clone());
             last = *number;
         }
-        (letters, last)
+        (messages, last)
     }
 }
 
@@ -262,8 +263,8 @@ const NO_WORKFLOW: [u8; 18] = {
     key
 };
 
-/// The key of a letter's row: bucket (2), what no run's key has there (18), receiver (4), number (8).
-fn letter_key(bucket: u16, to: u32, number: u64) -> Bytes {
+/// The key of a message's row: bucket (2), what no run's key has there (18), receiver (4), number (8).
+fn message_key(bucket: u16, to: u32, number: u64) -> Bytes {
     let mut key = BytesMut::with_capacity(32);
     key.put_u16(bucket);
     key.put_slice(&NO_WORKFLOW);
@@ -272,7 +273,7 @@ fn letter_key(bucket: u16, to: u32, number: u64) -> Bytes {
     key.freeze()
 }
 
-fn read_letter_key(row: &[u8]) -> Option<(u32, u64)> {
+fn read_message_key(row: &[u8]) -> Option<(u32, u64)> {
     let (to, number) = row.get(20..32)?.split_at(4);
     Some((u32::from_be_bytes(to.try_into().ok()?), u64::from_be_bytes(number.try_into().ok()?)))
 }

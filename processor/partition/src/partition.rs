@@ -324,9 +324,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             InboxMessage::Ingest { bodies, done } => self.feed(bodies, done),
             InboxMessage::Mark { source, reply } => send_reply(reply, mark_of(&self.position, &source)),
-            InboxMessage::Messages { from, letters } => self.letters_came(from, letters),
-            InboxMessage::MessagesTaken { by, number } => self.letters_taken(by, number),
-            InboxMessage::MessagesLost { by } => self.letters_lost(by, now_ms),
+            InboxMessage::Messages { from, messages } => self.messages_came(from, messages),
+            InboxMessage::MessagesTaken { by, number } => self.messages_taken(by, number),
+            InboxMessage::MessagesLost { by } => self.messages_lost(by, now_ms),
             InboxMessage::OfferAgain => self.offer_all_again()?,
             InboxMessage::Nudge => {}
             InboxMessage::Appended(result) => self.appended(result, now_ms)?,
@@ -356,7 +356,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
-            self.send_letters(now_ms);
+            self.send_messages(now_ms);
         } // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
@@ -439,7 +439,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
         self.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
-        self.stats.letters.store(self.outbox.len() as u64, Ordering::Relaxed);
+        self.stats.messages.store(self.outbox.len() as u64, Ordering::Relaxed);
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
     }

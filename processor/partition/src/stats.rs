@@ -63,7 +63,7 @@ pub struct Stats {
     /// Alarms in the index.
     pub alarms: AtomicU64,
     /// Orders of this partition's runs to other workflows that have not arrived.
-    pub letters: AtomicU64,
+    pub messages: AtomicU64,
     /// The greatest lateness of an alarm since the last look, in ms.
     pub lateness_ms: AtomicI64,
     /// Rows that were restored from the log.

@@ -143,8 +143,8 @@ impl Harness {
     fn suffered(&mut self, event: InboxMessage) -> Vec<InboxMessage> {
         let Weather(dropped, doubled) = self.weather;
         let again = match &event {
-            InboxMessage::Messages { from, letters } => {
-                InboxMessage::Messages { from: *from, letters: letters.clone() }
+            InboxMessage::Messages { from, messages: letters } => {
+                InboxMessage::Messages { from: *from, messages: letters.clone() }
             }
             InboxMessage::MessagesTaken { by, number } => {
                 InboxMessage::MessagesTaken { by: *by, number: *number }

@@ -344,7 +344,7 @@ pub struct Child {
 }
 
 impl Parent {
-    /// Where a letter about the child goes.
+    /// Where a message about the child goes.
     pub(crate) fn sender(&self) -> Sender {
         Sender {
             namespace_id: self.namespace_id.clone(),
@@ -367,7 +367,7 @@ impl Child {
         Some(Execution { workflow_id: self.workflow_id.clone(), run_id: run_id.into() })
     }
 
-    pub(crate) fn letter(&self, parent: &Run, order: Request) -> RequestRecord {
+    pub(crate) fn message(&self, parent: &Run, order: Request) -> RequestRecord {
         RequestRecord {
             namespace_id: self.namespace_id.clone(),
             workflow_id: self.workflow_id.clone(),

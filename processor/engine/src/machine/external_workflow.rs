@@ -1,7 +1,7 @@
-//! Signals to other workflows, and requests to cancel them: sent as letters, answered by letters.
+//! Signals to other workflows, and requests to cancel them: sent as messages, answered by messages.
 //!
-//! (none)     --command, letter Signal or Cancel-->  initiated
-//! initiated  --letter Answered-->                   (none)
+//! (none)     --command, message Signal or Cancel-->  initiated
+//! initiated  --message Answered-->                   (none)
 
 use std::sync::Arc;
 
@@ -212,7 +212,7 @@ pub struct CancelRequested {
     pub namespace_id: String,
 }
 
-/// Letter to the sender: what became of its signal or request.
+/// Message to the sender: what became of its signal or request.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Answered {
     /// Its Initiated event.
@@ -296,7 +296,7 @@ pub(crate) fn send_signal(
         request_id: String::new(),
         links: Vec::new(),
     };
-    letter(draft, event_id, namespace_id, execution, order.child_workflow_only, Request::Signal(signal));
+    message(draft, event_id, namespace_id, execution, order.child_workflow_only, Request::Signal(signal));
     Ok(())
 }
 
@@ -350,7 +350,7 @@ pub(crate) fn send_cancel(
         first_run_id: String::new(),
         links: Vec::new(),
     };
-    letter(draft, event_id, namespace_id, &execution, order.child_workflow_only, Request::Cancel(request));
+    message(draft, event_id, namespace_id, &execution, order.child_workflow_only, Request::Cancel(request));
     Ok(())
 }
 
@@ -385,7 +385,7 @@ fn under_way(draft: &Draft<'_>, cancels: bool, what: &str, cause: Cause) -> Resu
     Err(TaskFailure::new(cause, &reason))
 }
 
-fn letter(
+fn message(
     draft: &mut Draft<'_>,
     initiated_event_id: i64,
     namespace_id: String,

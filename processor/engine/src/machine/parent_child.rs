@@ -1,8 +1,8 @@
-//! Parent and child: what they tell each other, by letters alone.
+//! Parent and child: what they tell each other, by messages alone.
 //!
 //! parent --Start--> child: the command; parent <--Opened-- child: it is there, or cannot be;
 //! parent --Begin--> child: its first workflow task comes only now; parent <--Closed-- child: its last run has ended;
-//! parent --Terminate, Cancel--> child: the parent's run has closed. Letters keep their order, so that this one finds
+//! parent --Terminate, Cancel--> child: the parent's run has closed. Messages keep their order, so that this one finds
 //! what an earlier one has started.
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::outcome::{Rejection, Reply};
 use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
 
-/// Letter to the parent: the child is there, or cannot be.
+/// Message to the parent: the child is there, or cannot be.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Opened {
     /// Its Initiated event.
@@ -33,11 +33,11 @@ pub struct Opened {
     pub cause: i32,
 }
 
-/// Letter to the child: its parent knows of it.
+/// Message to the child: its parent knows of it.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Begin {}
 
-/// Letter to the parent: the last run of the child's chain has closed.
+/// Message to the parent: the last run of the child's chain has closed.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Closed {
     /// Its Initiated event.
@@ -98,7 +98,7 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
             header: child.header.clone(),
             namespace_id: child.namespace_id.clone(),
         });
-        draft.send(child.letter(&draft.run, Request::BeginChild(Begin {})));
+        draft.send(child.message(&draft.run, Request::BeginChild(Begin {})));
     }
     workflow_task::settle(draft);
 }
@@ -108,7 +108,7 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
 pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<RequestRecord> {
     let child = run.children.get(&order.initiated_event_id)?;
     let is_left = run.head.is_replaced || child.close_policy == i32::from(ClosePolicy::Abandon);
-    (is_left && !order.run_id.is_empty()).then(|| child.letter(run, Request::BeginChild(Begin {})))
+    (is_left && !order.run_id.is_empty()).then(|| child.message(run, Request::BeginChild(Begin {})))
 }
 
 /// The parent knows of this run: its first workflow task comes, unless something else has brought it already.
@@ -169,7 +169,7 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<RequestRecord> {
     let asked = if is_own_will(last) { run.head.previous_started_event_id } else { i64::MAX };
     // Children that were asked for in the very task that ends the run are nowhere.
     let children = run.children.values().filter(|child| child.initiated_event_id < asked);
-    let mut letters: Vec<_> = children.filter_map(|child| last_word(run, child)).collect();
+    let mut messages: Vec<_> = children.filter_map(|child| last_word(run, child)).collect();
     if let Some(parent) = run.start.parent.as_ref().filter(|_| run.head.successor_run_id.is_empty()) {
         let (payload, retry_state) = match &last.attributes {
             Some(Attributes::WorkflowCompleted(event)) => (event.result.clone(), 0),
@@ -186,9 +186,9 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<RequestRecord> {
             retry_state,
             workflow_type: run.start.workflow_type.clone(),
         };
-        letters.push(parent.sender().answer(Request::ChildClosed(closed)));
+        messages.push(parent.sender().answer(Request::ChildClosed(closed)));
     }
-    letters
+    messages
 }
 
 /// The run was ended by a command of its worker.
@@ -217,7 +217,7 @@ fn last_word(run: &Run, child: &Child) -> Option<RequestRecord> {
             Request::Cancel(cancel::Request { identity, first_run_id, ..cancel::Request::default() })
         }
     };
-    Some(child.letter(run, order))
+    Some(child.message(run, order))
 }
 
 /// The Initiated event that a closing event of a child belongs to.

@@ -7,7 +7,7 @@
 //!
 //! Of a task under way at that point all that was written is taken over; attempts at activities that had begun fail, the
 //! others wait for workers again. Timers stand as they stood. What came later and is kept, also by runs that went on as new
-//! ones: signals, updates that were accepted, requests that found the run, and what others answered to children and letters
+//! ones: signals, updates that were accepted, requests that found the run, and what others answered to children and messages
 //! that the new run waits for.
 //! Answers that come even later are passed on to every run that was made of it; those that a closed run hears stay with it,
 //! for a reset that comes after them.
@@ -149,7 +149,7 @@ pub(crate) fn come_late(
     keep_late(&mut draft, input, order);
     let step = draft.finish();
     match step.changes.is_empty() {
-        true => Some(Outcome { messages: step.letters, ..Outcome::answer(Reply::Done) }),
+        true => Some(Outcome { messages: step.messages, ..Outcome::answer(Reply::Done) }),
         false => Some(Outcome { steps: vec![step], ..Outcome::answer(Reply::Done) }),
     }
 }
@@ -175,15 +175,15 @@ pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &RequestRecord, order: &Re
     let last = (!head.reset_run_id.is_empty()).then_some((&head.reset_run_id, head.reset_event_id));
     let made = head.former_resets.iter().map(|made| (&made.run_id, made.event_id)).chain(last);
     let shared = made.filter(|(_, event_id)| initiated_event_id < *event_id);
-    let mut letters: Vec<_> =
+    let mut messages: Vec<_> =
         shared.map(|(run_id, _)| RequestRecord { run_id: run_id.clone(), ..input.clone() }).collect();
-    if let (Request::ChildOpened(answer), true) = (order, letters.is_empty()) {
-        letters.extend(parent_child::begin_abandoned(run, answer));
+    if let (Request::ChildOpened(answer), true) = (order, messages.is_empty()) {
+        messages.extend(parent_child::begin_abandoned(run, answer));
     }
     if let Some(late) = late {
         draft.change(Change::Late(late));
     }
-    letters.into_iter().for_each(|letter| draft.send(letter));
+    messages.into_iter().for_each(|message| draft.send(message));
 }
 
 /// The run knows what the last reset has made of it, and where it waits for answers what those before have made.
@@ -476,7 +476,7 @@ fn admit(fresh: &mut Draft<'_>, known: &mut Known, request: Option<&Bytes>) {
     }
 }
 
-/// Tells a new run of a child, or of a letter, what it waits for.
+/// Tells a new run of a child, or of a message, what it waits for.
 fn answers(run: &Run, attributes: &Attributes) -> bool {
     match attributes {
         Attributes::ChildStarted(started) => {

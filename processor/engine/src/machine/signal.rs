@@ -63,7 +63,7 @@ pub(crate) fn signal(draft: &mut Draft<'_>, order: &Signal) -> Result<(), Reject
     signal_from(draft, order, None)
 }
 
-/// [`signal`] that another workflow may have sent. A letter cannot be asked to come again, so it is never held off.
+/// [`signal`] that another workflow may have sent. A message cannot be asked to come again, so it is never held off.
 pub(crate) fn signal_from(
     draft: &mut Draft<'_>,
     order: &Signal,

@@ -187,7 +187,7 @@ const PARTITION: &[Row<Stats>] = rows! {
     };
     Stands "everlog_partition_timers" "Timers in the partition's index of due times." |s| load(&s.alarms);
     Stands "everlog_partition_outbox_messages" "Messages to other workflows that were not delivered yet." |s| {
-        load(&s.letters)
+        load(&s.messages)
     };
     Stands "everlog_timer_lateness_seconds_max" "How late a timer has fired at most, since this metric was last read." |s| {
         s.lateness_ms.swap(0, Relaxed) as f64 / 1e3

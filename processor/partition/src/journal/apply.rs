@@ -57,7 +57,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             Some(Body::PublicCommand(forwarded)) => self.ingest(offset, &forwarded)?,
             Some(Body::InvalidCommand(unreadable)) => self.ingest_unreadable(offset, &unreadable),
-            Some(Body::OutboxMessage(letter)) => self.open_letter(offset, &letter)?,
+            Some(Body::OutboxMessage(message)) => self.open_message(offset, &message)?,
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, CallFailure::Unavailable);
@@ -295,7 +295,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
         }
-        self.write_letters(outcome.messages);
+        self.write_messages(outcome.messages);
         Ok(outcome.reply)
     }
 

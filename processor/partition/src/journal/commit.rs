@@ -18,7 +18,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.runs.flush();
-        self.keep_letters();
+        self.keep_messages();
         let mut outputs = self.outputs.begin_commit();
         for (space, key, value) in self.runs.store().begin_commit() {
             outputs.push(Output::new(space.topic(), key, value));

@@ -164,21 +164,21 @@ pub enum InboxMessage {
         /// Told the offset behind the last record of it.
         reply: oneshot::Sender<u64>,
     },
-    /// Letters of another partition of this process, as journal records.
+    /// Messages of another partition of this process, as journal records.
     Messages {
         /// Who sends them.
         from: u32,
         /// In the order of their numbers.
-        letters: Vec<Bytes>,
+        messages: Vec<Bytes>,
     },
-    /// Letters have arrived.
+    /// Messages have arrived.
     MessagesTaken {
         /// At this partition.
         by: u32,
         /// Up to this number.
         number: u64,
     },
-    /// The letters on their way have not arrived for sure.
+    /// The messages on their way have not arrived for sure.
     MessagesLost {
         /// At this partition.
         by: u32,

@@ -253,7 +253,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 }
 
-/// The longest Workflow Id has 1,000 bytes: no run's key says so many, and no letter's row so few.
+/// The longest Workflow Id has 1,000 bytes: no run's key says so many, and no message's row so few.
 const NO_WORKFLOW: [u8; 18] = {
     let mut key = [0; 18];
     key[16] = u8::MAX;
