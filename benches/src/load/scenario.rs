@@ -5,7 +5,7 @@ mod open;
 mod programs;
 mod reads;
 mod sends;
-mod standing;
+mod standing_workflows;
 mod workflows;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tonic::Status;
 
-use super::standing;
+use super::standing_workflows;
 use crate::load::calls::Failed;
 use crate::load::pace::Operation;
 use crate::load::session::Session;
@@ -26,7 +26,7 @@ impl Histories {
 
 impl Operation for Histories {
     async fn prepare(&self) -> Result<(), Failed> {
-        standing::start(&self.session, &self.workflow_ids).await
+        standing_workflows::start(&self.session, &self.workflow_ids).await
     }
 
     async fn perform(&self, number: u64, intended: Instant) -> Result<(), Failed> {
@@ -45,6 +45,6 @@ impl Operation for Histories {
     }
 
     async fn clean_up(&self) -> Result<(), Failed> {
-        standing::end(&self.session, &self.workflow_ids).await
+        standing_workflows::end(&self.session, &self.workflow_ids).await
     }
 }

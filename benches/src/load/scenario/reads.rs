@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::standing;
+use super::standing_workflows;
 use crate::load::calls::Failed;
 use crate::load::pace::Operation;
 use crate::load::session::Session;
@@ -33,7 +33,7 @@ impl Reads {
 
 impl Operation for Reads {
     async fn prepare(&self) -> Result<(), Failed> {
-        standing::start(&self.session, &self.workflow_ids).await
+        standing_workflows::start(&self.session, &self.workflow_ids).await
     }
 
     async fn perform(&self, number: u64, intended: Instant) -> Result<(), Failed> {
@@ -54,6 +54,6 @@ impl Operation for Reads {
     }
 
     async fn clean_up(&self) -> Result<(), Failed> {
-        standing::end(&self.session, &self.workflow_ids).await
+        standing_workflows::end(&self.session, &self.workflow_ids).await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::standing;
+use super::standing_workflows;
 use crate::load::calls::Failed;
 use crate::load::pace::Operation;
 use crate::load::session::Session;
@@ -88,7 +88,7 @@ impl Sends {
 impl Operation for Sends {
     async fn prepare(&self) -> Result<(), Failed> {
         let workflow_ids: Vec<_> = (0..self.places.len()).map(|place| self.workflow_id(place, 0)).collect();
-        standing::start(&self.session, &workflow_ids).await
+        standing_workflows::start(&self.session, &workflow_ids).await
     }
 
     async fn perform(&self, number: u64, intended: Instant) -> Result<(), Failed> {
@@ -131,6 +131,6 @@ impl Operation for Sends {
     }
 
     async fn clean_up(&self) -> Result<(), Failed> {
-        standing::end(&self.session, &self.workflow_ids()).await
+        standing_workflows::end(&self.session, &self.workflow_ids()).await
     }
 }
