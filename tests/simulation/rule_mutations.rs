@@ -136,7 +136,7 @@ rule_mutations! {
         crashes(plan);
         plan.nasty.delay_ms = 150;
     });
-    InheritedPosts, numbers_of_letters_go_on_where_they_were_committed, some_seed_fails(|plan| {
+    InheritedPosts, numbers_of_messages_go_on_where_they_were_committed, some_seed_fails(|plan| {
         children(plan);
         crashes(plan);
     });
