@@ -20,7 +20,6 @@ pub mod signal;
 pub mod start;
 pub mod timer;
 pub mod update;
-pub(crate) mod update_protocol;
 pub mod worker_versioning;
 pub mod workflow_task;
 pub mod workflow_task_completed;

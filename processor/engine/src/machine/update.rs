@@ -13,7 +13,9 @@
 //! (none)    --reset-->                     admitted, an event: the run that was reset had accepted it
 //!
 //! What a started task has been given are the updates whose numbers are above `updates_held` and up to `updates_given`:
-//! see `task.rs`. What a worker says of them: see `update_protocol.rs`.
+//! see `workflow_task.rs`. What a worker says of them: see `update/protocol.rs`.
+
+pub(crate) mod protocol;
 
 use std::sync::Arc;
 

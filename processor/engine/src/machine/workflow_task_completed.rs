@@ -16,8 +16,8 @@ use crate::api_types::{TaskFailedCause as Cause, VersioningBehavior};
 use crate::command::{Command, CommandAttributes};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
+use crate::machine::update::protocol::{self, Messages};
 use crate::machine::update::{self, Done, Message};
-use crate::machine::update_protocol::{self, Messages};
 use crate::machine::workflow_task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::{
     activity, activity_attempt, child, close, command_validation, continuation, external_workflow, marker,
@@ -280,7 +280,7 @@ fn leaves_no_trace(draft: &Draft<'_>, order: &Complete, task: &Task) -> bool {
         && order.commands.is_empty()
         && !order.force_new_task
         && shown <= shown_max
-        && order.messages.iter().all(update_protocol::is_refusal)
+        && order.messages.iter().all(protocol::is_refusal)
 }
 
 fn discard(
