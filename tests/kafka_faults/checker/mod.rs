@@ -161,7 +161,7 @@ fn check_state(observations: &Observations, run_id: &str, events: &[&Event], fou
 }
 
 /// Of which order an event comes: its identity and the kind of event that it must be.
-fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
+pub fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
     // A program that judges for itself is not in the client log.
     if event.workflow_id.starts_with(program::PREFIX) || !kin.is_new(event) {
         return None;

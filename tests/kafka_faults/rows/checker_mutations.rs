@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::ensure;
 use everlog_tests::patience;
 
-use crate::checker::check;
+use crate::checker::lineage::Lineage;
 use crate::checker::queues::ROUNDS;
+use crate::checker::{cause, check};
 use crate::client::TASK_TIMEOUT_S;
 use crate::client_log::Via;
 use crate::cluster::FaultCluster;
@@ -37,14 +38,19 @@ const DAMAGES: &[Damage] = &[
     }),
     ("an event is in another partition", |observations| observations.events[3].partition += 1),
     ("a timer fires early", |observations| {
-        first(observations, "TimerStarted").numbers.insert("start_to_fire_timeout_ms".into(), 600_000);
+        let fired = first(observations, "TimerFired").clone();
+        let is_its_start = |event: &&mut Event| {
+            event.run_id == fired.run_id && Some(event.event_id) == fired.number("started_event_id")
+        };
+        let started = observations.events.iter_mut().find(is_its_start).expect("it was started");
+        started.numbers.insert("start_to_fire_timeout_ms".into(), 600_000);
     }),
     ("an acknowledged signal is lost", |observations| {
-        let signal = first(observations, "WorkflowExecutionSignaled");
+        let signal = of_a_call(observations, "WorkflowExecutionSignaled");
         signal.texts.insert("identity".into(), "nobody".into());
     }),
     ("an order has two effects", |observations| {
-        let identity = first(observations, "WorkflowExecutionSignaled").text("identity").to_owned();
+        let identity = of_a_call(observations, "WorkflowExecutionSignaled").text("identity").to_owned();
         for event in observations.events.iter_mut().filter(|event| event.kind == "WorkflowExecutionSignaled")
         {
             event.texts.insert("identity".into(), identity.clone());
@@ -231,6 +237,14 @@ const HARMLESS: &[Damage] = &[
 
 fn first<'a>(observations: &'a mut Observations, kind: &str) -> &'a mut Event {
     observations.events.iter_mut().find(|event| event.kind == kind).expect("observations have all kinds")
+}
+
+/// An event that a call of the load has brought about: others come of runs, and are judged where those are.
+fn of_a_call<'a>(observations: &'a mut Observations, kind: &str) -> &'a mut Event {
+    let lineage = Lineage::of(observations);
+    let is_of_a_call = |event: &Event| event.kind == kind && cause(&lineage, event).is_some();
+    let place = observations.events.iter().position(is_of_a_call).expect("calls bring about all kinds");
+    &mut observations.events[place]
 }
 
 /// Polls by which workers got workflow tasks.
