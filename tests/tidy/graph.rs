@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-wire", &["everlog-engine"]),
     ("everlog-avro", &["everlog-engine"]),
     ("everlog-registry", &["everlog-avro"]),
+    ("everlog-visibility", &["everlog-engine"]),
     (
         "everlog-partition",
         &["everlog-avro", "everlog-engine", "everlog-log", "everlog-store", "everlog-wire"],
