@@ -30,7 +30,7 @@ pub struct Tail {
     #[command(flatten)]
     place: LogOptions,
     #[command(flatten)]
-    filter: Filter,
+    filter: RecordFilter,
     /// Print old records first.
     #[arg(long)]
     from_beginning: bool,
@@ -42,7 +42,7 @@ pub struct Export {
     #[command(flatten)]
     place: LogOptions,
     #[command(flatten)]
-    filter: Filter,
+    filter: RecordFilter,
     /// Go on for ever with new records.
     #[arg(long)]
     follow: bool,
@@ -50,7 +50,7 @@ pub struct Export {
 
 /// Which records are printed.
 #[derive(Args, Clone, Debug, Default)]
-struct Filter {
+struct RecordFilter {
     /// Only those of this namespace.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -132,7 +132,7 @@ fn registry_of(place: &PublicTopics, config: &Config) -> Option<String> {
     }
 }
 
-impl Filter {
+impl RecordFilter {
     /// Records that cannot be decoded pass, unless their key is of another workflow.
     fn takes(&self, record: &Record, told: &Decoded) -> bool {
         let key = record.key.as_deref();
