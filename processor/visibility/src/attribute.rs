@@ -73,3 +73,10 @@ pub struct Attribute {
     /// What its values are.
     pub kind: AttributeType,
 }
+
+impl Attribute {
+    /// True of a predefined or custom attribute of this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        matches!(&self.source, Source::Named(own) if own == name)
+    }
+}

@@ -5,5 +5,6 @@
 //! the gateway reads the queries.
 
 pub mod attribute;
+pub mod query;
 pub mod record;
 pub mod value;

@@ -1,0 +1,177 @@
+//! What an index can look up for a filter: tests that every match passes, and the ranges that follow from them.
+//!
+//! These are hints. What an index finds by them is tested by the whole filter.
+
+use std::ops::RangeInclusive;
+
+use crate::attribute::{Attribute, Source, SystemAttribute};
+use crate::query::filter::{Condition, Filter, FilterNode, Range, Test};
+use crate::query::literal::Literal;
+use crate::record::Values;
+use crate::value::Value;
+
+/// The attribute that sets inner runs apart from those which lists show.
+pub const NAMESPACE_DIVISION: &str = "TemporalNamespaceDivision";
+
+/// Every `WorkflowExecutionStatus` that a run can have.
+const STATUSES: RangeInclusive<i32> = 1..=8;
+/// Those without a close time: Running and Paused.
+const OPEN_STATUSES: [i32; 2] = [1, 8];
+
+/// Which namespace divisions a filter's matches are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamespaceDivision<'a> {
+    /// In none: ordinary runs.
+    Without,
+    /// In one of these.
+    Within(Vec<&'a str>),
+    /// In any or none.
+    Any,
+}
+
+/// A part of the postfix list that is one operand: from its first node to its last.
+#[derive(Clone, Copy)]
+struct Operand {
+    first: usize,
+    last: usize,
+}
+
+impl Filter {
+    /// The tests that stand alone or are joined by AND only: each match passes each of them.
+    pub fn conjuncts(&self) -> impl Iterator<Item = &Test> {
+        self.required().into_iter().filter(|operand| operand.first == operand.last).filter_map(|operand| {
+            match self.nodes().get(operand.last) {
+                Some(FilterNode::Test(test)) => Some(test),
+                Some(FilterNode::Not | FilterNode::And | FilterNode::Or) | None => None,
+            }
+        })
+    }
+
+    /// The Workflow Ids of which one is that of every match; none where a match may have any.
+    pub fn workflow_ids(&self) -> Option<Vec<&str>> {
+        let workflow_id = Source::System(SystemAttribute::WorkflowId);
+        self.conjuncts().filter(|test| test.attribute.source == workflow_id).find_map(Test::strings)
+    }
+
+    /// The statuses that a match can have, as numbers of `WorkflowExecutionStatus`, ascending.
+    ///
+    /// `CloseTime` counts as well: a run has one exactly if it is neither Running nor Paused.
+    pub fn statuses(&self) -> Vec<i32> {
+        let close_time = Source::System(SystemAttribute::CloseTime);
+        let of_close_time = self.conjuncts().filter(|test| test.attribute.source == close_time);
+        let wants_open: Vec<_> = of_close_time.map(|test| test.condition == Condition::IsNull).collect();
+        let alone: Vec<_> =
+            self.required().into_iter().filter_map(|operand| self.of_status(operand)).collect();
+        let can_match = |status: &i32| {
+            let is_open = OPEN_STATUSES.contains(status);
+            wants_open.iter().all(|wanted| *wanted == is_open)
+                && alone.iter().all(|filter| filter.matches(&StatusOnly(*status)))
+        };
+        STATUSES.filter(can_match).collect()
+    }
+
+    /// The least and the greatest value that a match can have of `StartTime`, `ExecutionTime` or `CloseTime`, in ns.
+    /// An empty range matches nothing. A range that is not the whole one excludes runs without a value.
+    pub fn times(&self, attribute: SystemAttribute) -> RangeInclusive<i64> {
+        let source = Source::System(attribute);
+        let (mut least, mut greatest) = (i64::MIN, i64::MAX);
+        for test in self.conjuncts().filter(|test| test.attribute.source == source) {
+            let (from, to) = match &test.condition {
+                Condition::AnyOf(literals) => match (literals.first(), literals.last()) {
+                    (Some(Literal::Time(first)), Some(Literal::Time(last))) => (*first, *last),
+                    _other => continue,
+                },
+                Condition::Compare(range, Literal::Time(ns)) => match range {
+                    Range::Less => (i64::MIN, ns.saturating_sub(1)),
+                    Range::LessOrEqual => (i64::MIN, *ns),
+                    Range::Greater => (ns.saturating_add(1), i64::MAX),
+                    Range::GreaterOrEqual => (*ns, i64::MAX),
+                },
+                Condition::Compare(..)
+                | Condition::IsNull
+                | Condition::StartsWith(_)
+                | Condition::HasPhrase(_) => continue,
+            };
+            (least, greatest) = (least.max(from), greatest.min(to));
+        }
+        least..=greatest
+    }
+
+    /// Which namespace divisions the matches are in.
+    pub fn namespace_division(&self) -> NamespaceDivision<'_> {
+        let is_division = |test: &&Test| test.attribute.is_named(NAMESPACE_DIVISION);
+        for test in self.conjuncts().filter(is_division) {
+            if test.condition == Condition::IsNull {
+                return NamespaceDivision::Without;
+            }
+            if let Some(divisions) = test.strings() {
+                return NamespaceDivision::Within(divisions);
+            }
+        }
+        NamespaceDivision::Any
+    }
+
+    /// The operands that are joined by AND only, the last one first.
+    fn required(&self) -> Vec<Operand> {
+        let sizes = self.sizes();
+        let operand = |last: usize| Operand { first: (last + 1).saturating_sub(sizes[last]), last };
+        let mut open: Vec<_> = self.nodes().len().checked_sub(1).map(operand).into_iter().collect();
+        let mut required = Vec::new();
+        while let Some(next) = open.pop() {
+            match self.nodes()[next.last] {
+                FilterNode::And => {
+                    let right = operand(next.last - 1);
+                    open.push(operand(right.first - 1));
+                    open.push(right);
+                }
+                FilterNode::Test(_) | FilterNode::Not | FilterNode::Or => required.push(next),
+            }
+        }
+        required
+    }
+
+    /// Of each node, how many nodes its operand has. A filter is balanced, so that operands are there.
+    fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = Vec::with_capacity(self.nodes().len());
+        for (place, node) in self.nodes().iter().enumerate() {
+            let size = match node {
+                FilterNode::Test(_) => 1,
+                FilterNode::Not => 1 + sizes[place - 1],
+                FilterNode::And | FilterNode::Or => {
+                    let right = sizes[place - 1];
+                    1 + right + sizes[place - 1 - right]
+                }
+            };
+            sizes.push(size);
+        }
+        sizes
+    }
+
+    /// An operand as a filter, if it tests the status and nothing else.
+    fn of_status(&self, operand: Operand) -> Option<Filter> {
+        let status = Source::System(SystemAttribute::ExecutionStatus);
+        let nodes = self.nodes().get(operand.first..=operand.last)?;
+        let is_of_status = |node: &FilterNode| match node {
+            FilterNode::Test(test) => test.attribute.source == status,
+            FilterNode::Not | FilterNode::And | FilterNode::Or => true,
+        };
+        nodes.iter().all(is_of_status).then(|| Filter::new(nodes.to_vec()).ok()).flatten()
+    }
+}
+
+impl Test {
+    /// The strings of which the value, or some element of it, is one; none of another condition.
+    pub fn strings(&self) -> Option<Vec<&str>> {
+        let Condition::AnyOf(literals) = &self.condition else { return None };
+        literals.iter().map(Literal::as_str).collect()
+    }
+}
+
+/// A run of which only the status is known.
+struct StatusOnly(i32);
+
+impl Values for StatusOnly {
+    fn value(&self, _attribute: &Attribute) -> Option<Value<'_>> {
+        Some(Value::Int(self.0.into()))
+    }
+}
