@@ -2,6 +2,8 @@
 //!
 //! A [`Partition`] owns no thread, socket or timer: whoever drives it brings events, the time, and a log.
 
+mod config;
+mod context;
 mod error;
 mod invariants;
 mod journal;
@@ -18,6 +20,7 @@ mod stats;
 mod tasks;
 mod timers;
 
+pub use crate::config::Config;
 pub use crate::error::{Error, RowsFault};
 pub use crate::invariants::{AllRules, Rule, Rules};
 pub use crate::journal::uncommitted_budget::UncommittedBudget;
@@ -38,7 +41,7 @@ pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
     Reading, Receipt, RemoteClaim, UpdateNews, Want, WorkflowTask,
 };
-pub use crate::partition::{Config, Partition};
+pub use crate::partition::Partition;
 pub use crate::public::outputs::{NameResolver, Unnamed};
 pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};

@@ -13,12 +13,13 @@ use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, OutboxMessage, Record};
 
+use crate::config::HOLD_MS;
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::Address;
 use crate::model::pending::{PendingRecord, ReplyTo};
-use crate::partition::{HOLD_MS, Partition};
+use crate::partition::Partition;
 
 /// Messages on their way to one partition at a time, and their bytes.
 const UNDER_WAY_MAX: usize = 1_000;
@@ -65,11 +66,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Numbers what a decision sends; it leaves with the next turn.
     pub(crate) fn write_messages(&mut self, messages: Vec<RequestRecord>) {
         for input in messages {
-            let to = Address::of(&input).partition(self.log.partitions());
+            let to = Address::of(&input).partition(self.context.partitions);
             let post = self.position.post(to);
             post.sent += 1;
             let number = post.sent;
-            let message = OutboxMessage { from: self.id, number, input: Some(input) };
+            let message = OutboxMessage { from: self.context.id, number, input: Some(input) };
             self.outbox.lanes.entry(to).or_default().messages.push_back((number, message.record()));
         }
     }
@@ -77,7 +78,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Sends what waits. A partition of a log that others write to as well gets its messages straight into its journal;
     /// else it lives in this process, and is the only one that may append there.
     pub(crate) fn send_messages(&mut self, now_ms: i64) {
-        let (id, is_shared) = (self.id, self.tail.is_some());
+        let (id, is_shared) = (self.context.id, self.tail.is_some());
         for (&to, lane) in &mut self.outbox.lanes {
             if to == id {
                 // It cannot be lost while this partition lives, but overtaken.
@@ -96,7 +97,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let (messages, last) = lane.next();
             (lane.under_way, lane.is_watched) = (messages.len(), is_shared);
             lane.rests_until_ms = now_ms + SILENCE_MS;
-            let send = self.send.clone();
+            let send = self.context.send.clone();
             if is_shared {
                 let done = Box::new(move |result: Result<_, everlog_log::Error>| {
                     // A partition that is gone sends its messages again when it is taken over.
@@ -135,10 +136,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if is_next {
             post.taken = message.number;
         } else {
-            self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
+            self.context.stats.duplicates.fetch_add(1, Ordering::Relaxed);
         }
         let taken = post.taken;
-        if message.from == self.id {
+        if message.from == self.context.id {
             if message.number > taken {
                 self.message_came_early(message.number);
             }
@@ -147,7 +148,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.acknowledge(message.from, taken);
         }
         match &message.input {
-            Some(input) if is_next && Address::of(input).partition(self.log.partitions()) == self.id => {
+            Some(input) if is_next && self.context.owns(&Address::of(input)) => {
                 self.apply_input(offset, input, ReplyTo::Nobody)
             }
             Some(_) if !is_next => Ok(()),
@@ -160,12 +161,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn acknowledge(&mut self, from: u32, number: u64) {
         // A partition that is gone asks again.
-        (self.send)(from, InboxMessage::MessagesTaken { by: self.id, number });
+        self.context.send(from, InboxMessage::MessagesTaken { by: self.context.id, number });
     }
 
     /// A receiver has taken all messages up to a number.
     pub(crate) fn messages_taken(&mut self, by: u32, number: u64) {
-        let first_bucket = self.buckets().next().unwrap_or_default();
+        let first_bucket = self.context.first_bucket();
         let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
         let mut progress = false;
         while lane.messages.front().is_some_and(|(first, _)| *first <= number) {
@@ -189,7 +190,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A message to oneself stood in the journal before one that precedes it, whose append had failed.
     fn message_came_early(&mut self, number: u64) {
-        if let Some(lane) = self.outbox.lanes.get_mut(&self.id) {
+        if let Some(lane) = self.outbox.lanes.get_mut(&self.context.id) {
             lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
         }
     }
@@ -206,7 +207,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !R::keeps(Rule::MessageRows) {
             return;
         }
-        let first_bucket = self.buckets().next().unwrap_or_default();
+        let first_bucket = self.context.first_bucket();
         for (&to, lane) in &mut self.outbox.lanes {
             let kept = lane.kept;
             for (number, bytes) in lane.messages.iter().filter(|(number, _)| *number > kept) {
@@ -219,7 +220,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// The messages of former owners that had not arrived when they committed last.
     pub(crate) fn find_messages(&mut self) -> Result<(), Error> {
-        let first_bucket = self.buckets().next().unwrap_or_default();
+        let first_bucket = self.context.first_bucket();
         let (from, to) = (message_key(first_bucket, 0, 0), message_key(first_bucket, u32::MAX, u64::MAX));
         let mut found = Vec::new();
         self.runs.store().scan(Space::State, &from, &to, &mut |row, bytes| {
@@ -233,8 +234,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             lane.messages.push_back((number, bytes));
             lane.kept = number;
         }
-        let taken = self.position.post(self.id).taken;
-        self.messages_taken(self.id, taken);
+        let taken = self.position.post(self.context.id).taken;
+        self.messages_taken(self.context.id, taken);
         Ok(())
     }
 }

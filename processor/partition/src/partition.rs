@@ -3,36 +3,36 @@
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
 
-use crate::TaskKind;
-pub(crate) use crate::model::pending::PendingRecord;
-use crate::model::pending::ReplyTo;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use everlog_engine::Step;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
 
+use crate::TaskKind;
+use crate::config::{Config, HOLD_MS};
+use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::{AllRules, Rule, Rules};
 use crate::journal::in_flight::InFlight;
 use crate::journal::refusal_log::RefusalLog;
-use crate::journal::uncommitted_budget::{UncommittedBudget, UncommittedShare};
+use crate::journal::uncommitted_budget::UncommittedShare;
 use crate::matching::dispatcher::Dispatcher;
 use crate::model::admission::CallFailure;
-use crate::model::inbox_message::InboxMessage;
-use crate::model::inbox_message::PartitionSender;
-use crate::model::keys::{Address, RunKey, WorkflowKey};
+use crate::model::inbox_message::{InboxMessage, PartitionSender};
+use crate::model::keys::RunKey;
+use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::model::reply::send_reply;
 use crate::model::task_types::TaskRef;
 use crate::outbox::Outbox;
 use crate::public::ingest::{IngestQueue, mark_of};
-use crate::public::outputs::{NameResolver, Outputs};
+use crate::public::outputs::Outputs;
 use crate::reads::history_watch::HistoryWatchers;
 use crate::reads::queries::Queries;
 use crate::reads::update_waiters::UpdateWaiters;
@@ -50,57 +50,17 @@ use crate::timers::timer_rows::TimerRows;
 
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
-/// How long appends and commits rest after the log had no room, in ms.
-pub(crate) const HOLD_MS: i64 = 200;
 
 /// What a few of the greatest requests leave for a commit, in bytes.
 const GREAT_BYTES: usize = 32 << 20;
 
-/// What a partition is told to keep to.
-#[derive(Clone)]
-pub struct Config {
-    /// The node's name, for its `Owner` records.
-    pub node: String,
-    /// Random, made for each recovery of each partition: `Owner` records of another one mean that it took over.
-    pub instance: Bytes,
-    /// The level of decisions that it names as an owner, unless the journal is at a higher one already.
-    pub level: u32,
-    /// The names that it publishes under.
-    pub public: Arc<dyn NameResolver>,
-    /// Limits of the engine; they reach decisions as a record.
-    pub settings: Settings,
-    /// How long outputs are gathered before they are committed, in ms.
-    pub commit_interval_ms: i64,
-    /// Uncommitted bytes at which a commit begins early; at twice as many, ordinary orders are refused unless there is
-    /// `room`.
-    pub overlay_bytes_max: usize,
-    /// What all partitions of the node may hold uncommitted between them.
-    pub room: Arc<UncommittedBudget>,
-    /// Runs that stay in memory.
-    pub cached_runs_max: usize,
-    /// Appends on their way at once.
-    pub appends_max: usize,
-    /// Records of one append.
-    pub append_records_max: usize,
-    /// Alarms that become records in one turn.
-    pub wakes_max: usize,
-    /// Questions that may wait for a workflow task of one run.
-    pub buffered_queries_max: usize,
-    /// Applied journal records that are kept, for forensics.
-    pub journal_keep_records: u64,
-}
-
 /// The owner of a partition.
 pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
-    pub(crate) id: u32,
+    pub(crate) context: PartitionContext,
     pub(crate) log: Arc<L>,
     pub(crate) runs: RunStore<B>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) send: PartitionSender,
-    pub(crate) config: Config,
-    pub(crate) stats: Arc<Stats>,
     pub(crate) fence: Fence,
-    pub(crate) incarnation: [u8; 16],
     pub(crate) position: Position,
     pub(crate) due: DueIndex,
     pub(crate) queries: Queries,
@@ -170,14 +130,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let runs = RunStore::new(store, config.cached_runs_max);
         let holding = UncommittedShare::of(Arc::clone(&config.room));
         Ok(Self {
-            id,
-            incarnation: log.incarnation(),
+            context: PartitionContext::new(id, &*log, config, send, stats),
             log,
             runs,
             dispatcher,
-            send,
-            config,
-            stats,
             fence,
             position: Position::default(),
             due: DueIndex::default(),
@@ -224,12 +180,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Which partition it is.
     pub fn id(&self) -> u32 {
-        self.id
+        self.context.id
     }
 
     /// What the partition counts.
     pub fn stats(&self) -> Arc<Stats> {
-        self.stats.clone()
+        self.context.stats.clone()
     }
 
     /// The term that it serves under: the offset of its record in the journal.
@@ -301,7 +257,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             InboxMessage::Claim { task, waiting } => self.claim(task, waiting),
             InboxMessage::PollsLost { poll_ids, run } => self.polls_lost(poll_ids, run, now_ms)?,
             InboxMessage::Release { input } => {
-                self.stats.released.fetch_add(1, Ordering::Relaxed);
+                self.context.stats.released.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(input, ReplyTo::Nobody);
             }
             InboxMessage::Read { address, want, slot: _slot, reply } => {
@@ -318,7 +274,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             InboxMessage::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
             InboxMessage::QueryLost { query_id } => self.requeue_query(&query_id)?,
             InboxMessage::LoadTask { grant, reply } => {
-                let key = run_key(&grant.run);
+                let key = RunKey::of(&grant.run);
                 let task = task_payload::workflow_task(&mut self.runs, &key, grant)?;
                 send_reply(reply, Ok(task));
             }
@@ -343,8 +299,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn turn(&mut self, now_ms: i64) -> Result<Option<i64>, Error> {
-        self.stats.turns.fetch_add(1, Ordering::Relaxed);
-        self.stats.turned_ms.store(now_ms, Ordering::Relaxed);
+        self.context.stats.turns.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.turned_ms.store(now_ms, Ordering::Relaxed);
         self.time.tick(now_ms);
         self.mind_clock(now_ms);
         if self.serving {
@@ -363,7 +319,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.commit_if_due(now_ms)?;
         let uncommitted_bytes = self.uncommitted_bytes();
         self.holding.set(uncommitted_bytes);
-        self.stats.overlay_bytes.store(uncommitted_bytes as u64, Ordering::Relaxed);
+        self.context.stats.overlay_bytes.store(uncommitted_bytes as u64, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
@@ -373,7 +329,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A clock that was set back must not put off what is done at intervals.
     fn mind_clock(&mut self, now_ms: i64) {
-        self.next_commit_ms = self.next_commit_ms.min(now_ms + self.config.commit_interval_ms.max(HOLD_MS));
+        self.next_commit_ms =
+            self.next_commit_ms.min(now_ms + self.context.config.commit_interval_ms.max(HOLD_MS));
         self.next_sweep_ms = self.next_sweep_ms.min(now_ms + SWEEP_MS);
         self.hold_until_ms = self.hold_until_ms.min(now_ms + HOLD_MS);
     }
@@ -410,7 +367,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Beyond so many uncommitted bytes nothing more is taken in: twice the share, which may be less than what a single
     /// great request leaves; or what a few of these leave, where the others leave room.
     pub(crate) fn overfull_bytes(&self) -> usize {
-        let shared = self.config.overlay_bytes_max.saturating_mul(2);
+        let shared = self.context.config.overlay_bytes_max.saturating_mul(2);
         match self.holding.left() {
             0 => shared,
             left => shared.max(self.uncommitted_bytes().saturating_add(left).min(GREAT_BYTES)),
@@ -422,8 +379,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.next_sweep_ms = now_ms + SWEEP_MS;
-        if self.id == 0 {
-            self.dispatcher.sweep(&self.send);
+        if self.context.id == 0 {
+            self.dispatcher.sweep(&self.context.send);
         }
         self.watchers.sweep();
         self.updates.sweep();
@@ -436,11 +393,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.give_up_worker(&query_id)?;
         } // A commit does the same; there is none while everybody only reads.
         self.runs.evict();
-        self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
-        self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
-        self.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
-        self.stats.messages.store(self.outbox.len() as u64, Ordering::Relaxed);
-        self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
+        self.context.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
+        self.context.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
+        self.context.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
+        self.context.stats.messages.store(self.outbox.len() as u64, Ordering::Relaxed);
+        self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
     }
 
@@ -465,20 +422,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     pub(crate) fn next_query_id(&mut self) -> String {
         self.query_serial += 1;
-        format!("{}-{}-{}", self.id, self.position.term, self.query_serial)
-    }
-}
-
-pub(crate) fn run_key(run: &everlog_engine::Run) -> RunKey {
-    WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id).run(&run.start.run_id)
-}
-
-pub(crate) fn input(address: &Address, order: Request) -> RequestRecord {
-    RequestRecord {
-        namespace_id: address.namespace_id.clone(),
-        workflow_id: address.workflow_id.clone(),
-        run_id: address.run_id.clone(),
-        sender: None,
-        request: Some(order),
+        format!("{}-{}-{}", self.context.id, self.position.term, self.query_serial)
     }
 }

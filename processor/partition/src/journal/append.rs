@@ -7,12 +7,13 @@ use everlog_log::{Appended, Error as LogError, Log};
 use everlog_store::CommittedRows;
 use everlog_wire::{Barrier, Body, Owner, Record};
 
+use crate::config::{Config, HOLD_MS};
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::admission::CallFailure;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::pending::{PendingRecord, ReplyTo};
-use crate::partition::{Config, HOLD_MS, Partition};
+use crate::partition::Partition;
 
 /// Bytes of records from which an append takes no further one.
 const APPEND_BYTES_MAX: usize = 8 << 20;
@@ -31,8 +32,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.pending.push_back(PendingRecord::new(barrier, ReplyTo::Nobody));
         }
         // Until the `Owner` record is applied nothing else has a term to stand under.
-        let (appends_max, records_max) =
-            if self.serving { (self.config.appends_max, self.config.append_records_max) } else { (1, 1) };
+        let (appends_max, records_max) = if self.serving {
+            (self.context.config.appends_max, self.context.config.append_records_max)
+        } else {
+            (1, 1)
+        };
         let allowed = (self.serving || self.wants_term) && now_ms >= self.hold_until_ms;
         while allowed && !self.pending.is_empty() && self.flights.under_way() < appends_max {
             self.wants_term = false;
@@ -51,14 +55,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 last.reads.append(&mut self.reads);
             }
             self.flights.send(entries);
-            self.stats.appended.fetch_add(records.len() as u64, Ordering::Relaxed);
-            self.stats.appended_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-            let (send, id) = (self.send.clone(), self.id);
+            self.context.stats.appended.fetch_add(records.len() as u64, Ordering::Relaxed);
+            self.context.stats.appended_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            let (send, id) = (self.context.send.clone(), self.context.id);
             let done = Box::new(move |result| {
                 // A partition that is gone has no waiters left to tell.
                 send(id, InboxMessage::Appended(result));
             });
-            self.log.append(self.id, records, done);
+            self.log.append(self.context.id, records, done);
         }
     }
 
@@ -67,7 +71,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         result: Result<Option<Appended>, LogError>,
         now_ms: i64,
     ) -> Result<(), Error> {
-        let id = self.id;
+        let id = self.context.id;
         let heard_of_none =
             || Error::Journal { partition: id, detail: "a report of an append that was not made".into() };
         match result {
@@ -78,7 +82,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 }
                 let entries = self.flights.acknowledged(first, self.position.applied);
                 let entries = entries.ok_or_else(heard_of_none)?;
-                self.refused_appends.ends(self.id);
+                self.refused_appends.ends(self.context.id);
                 let stamp_ms = appended.map_or(0, |appended| appended.stamp_ms);
                 for entry in entries {
                     self.apply_own(self.position.applied, stamp_ms, entry, now_ms)?;
@@ -91,7 +95,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             Err(error @ (LogError::Full { .. } | LogError::Busy { .. })) => {
                 let entries = self.flights.refused().ok_or_else(heard_of_none)?;
-                self.refused_appends.begins(self.id, &error);
+                self.refused_appends.begins(self.context.id, &error);
                 let is_full = matches!(error, LogError::Full { .. });
                 self.not_appended(
                     entries,
@@ -108,10 +112,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             Err(LogError::Unknown { detail }) if self.tail.is_some() => {
                 self.flights.lost_sight().ok_or_else(heard_of_none)?;
-                tracing::warn!(partition = self.id, detail, "an append's outcome is unknown");
+                tracing::warn!(partition = self.context.id, detail, "an append's outcome is unknown");
                 // Under a new term the earlier appends that have not shown up by then do not count.
                 self.serving = false;
-                self.stats.serving.store(0, Ordering::Relaxed);
+                self.context.stats.serving.store(0, Ordering::Relaxed);
                 self.hold_until_ms = now_ms + HOLD_MS;
                 Ok(())
             }
@@ -198,13 +202,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// An `Owner` record was applied while this partition owns its state: its own, or that of whoever came after it.
     pub(crate) fn owner_appeared(&mut self, owner: &Owner) -> Result<(), Error> {
         let another_follows = self.flights.entries().chain(&self.pending).any(is_owner);
-        if owner.instance != self.config.instance {
+        if owner.instance != self.context.config.instance {
             let node = owner.node.clone();
             // One's own that follows will be the latest.
             return if another_follows || !R::keeps(Rule::StepDown) {
                 Ok(())
             } else {
-                Err(Error::Superseded { partition: self.id, node })
+                Err(Error::Superseded { partition: self.context.id, node })
             };
         }
         // Those that have not shown up by now are void: under the new term they may be sent again.
@@ -225,7 +229,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn ask_for_term(&mut self) {
-        let Config { node, instance, level, .. } = &self.config;
+        let Config { node, instance, level, .. } = &self.context.config;
         let level = self.position.level.max(*level);
         let owner = Owner { node: node.clone(), instance: instance.clone(), level };
         self.pending.push_front(PendingRecord::new(Record::new(0, Body::Owner(owner)), ReplyTo::Nobody));
@@ -233,7 +237,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn unsound(&self, detail: &str) -> Error {
-        Error::Journal { partition: self.id, detail: detail.into() }
+        Error::Journal { partition: self.context.id, detail: detail.into() }
     }
 }
 

@@ -42,7 +42,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
         self.position.applied = offset + 1;
         self.changed = true;
-        self.stats.applied.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.applied.fetch_add(1, Ordering::Relaxed);
         if !self.replaying {
             self.time.heard(self.position.last_stamp_ms);
         }
@@ -59,7 +59,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some(Body::InvalidCommand(unreadable)) => self.ingest_unreadable(offset, &unreadable),
             Some(Body::OutboxMessage(message)) => self.open_message(offset, &message)?,
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
-                self.stats.voided.fetch_add(1, Ordering::Relaxed);
+                self.context.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, CallFailure::Unavailable);
             }
             Some(Body::Settings(settings)) => self.position.settings = Some(settings),
@@ -83,8 +83,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: ReplyTo) {
-        tracing::error!(partition = self.id, offset, why, "a journal record was skipped");
-        self.stats.skipped.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(partition = self.context.id, offset, why, "a journal record was skipped");
+        self.context.stats.skipped.fetch_add(1, Ordering::Relaxed);
         self.refuse(waiter, CallFailure::Internal);
     }
 
@@ -124,15 +124,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
         let (key, view) = self.view(&workflow, input)?;
         let stamp = Stamp {
-            incarnation: seed::<R>(self.incarnation, &self.config.instance),
-            partition: self.id,
+            incarnation: seed::<R>(self.context.incarnation, &self.context.config.instance),
+            partition: self.context.id,
             offset,
             now_ms: self.position.last_stamp_ms,
             owner_ms: self.position.owner_ms,
-            level: if R::keeps(Rule::Level) { self.position.level } else { self.config.level },
+            level: if R::keeps(Rule::Level) { self.position.level } else { self.context.config.level },
         };
         let settings = match &self.position.settings {
-            _ if !R::keeps(Rule::Settings) => self.config.settings.clone(),
+            _ if !R::keeps(Rule::Settings) => self.context.config.settings.clone(),
             Some(settings) => settings.clone(),
             None => Settings::standard(),
         };
@@ -176,7 +176,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.time.was_early(now_ms);
             }
         } else if let Some(deadline_ms) = deadline_ms.filter(|deadline_ms| *deadline_ms <= now_ms) {
-            self.stats.lateness_ms.fetch_max(now_ms - deadline_ms, Ordering::Relaxed);
+            self.context.stats.lateness_ms.fetch_max(now_ms - deadline_ms, Ordering::Relaxed);
             self.time.was_due();
         }
     }
@@ -345,7 +345,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.delete_history_later(key);
         }
         self.observe_deletion(key);
-        self.stats.forgotten.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.forgotten.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

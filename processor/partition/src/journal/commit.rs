@@ -6,14 +6,15 @@ use bytes::Bytes;
 use everlog_log::{Commit, Log, Output};
 use everlog_store::CommittedRows;
 
+use crate::config::HOLD_MS;
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::inbox_message::InboxMessage;
-use crate::partition::{HOLD_MS, Partition};
+use crate::partition::Partition;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn commit_if_due(&mut self, now_ms: i64) -> Result<(), Error> {
-        let early = self.uncommitted_bytes() > self.config.overlay_bytes_max;
+        let early = self.uncommitted_bytes() > self.context.config.overlay_bytes_max;
         if self.committing.is_some() || !self.changed || (now_ms < self.next_commit_ms && !early) {
             return Ok(());
         }
@@ -23,13 +24,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         for (space, key, value) in self.runs.store().begin_commit() {
             outputs.push(Output::new(space.topic(), key, value));
         }
-        let (send, id) = (self.send.clone(), self.id);
+        let (send, id) = (self.context.send.clone(), self.context.id);
         let (applied, position) = (self.position.applied, self.position.encode());
         self.committing = Some((applied, position.clone()));
         if !R::keeps(Rule::RowsAfterCommit) {
             self.write_rows(position.clone(), now_ms)?;
         }
-        let commit = Commit { partition: self.id, fence: self.fence, applied, position, outputs };
+        let commit = Commit { partition: self.context.id, fence: self.fence, applied, position, outputs };
         self.changed = false;
         self.next_commit_ms = self.next_commit_slot_ms(now_ms);
         let done = Box::new(move |result| {
@@ -43,9 +44,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting. Those
     /// whose outputs can go in one transaction do so at the same moment: what a transaction costs is not its size.
     fn next_commit_slot_ms(&self, now_ms: i64) -> i64 {
-        let interval_ms = self.config.commit_interval_ms;
-        let first = self.log.committed_with(self.id).start;
-        let slot_ms = interval_ms * i64::from(first) / i64::from(self.log.partitions());
+        let interval_ms = self.context.config.commit_interval_ms;
+        let first = self.log.committed_with(self.context.id).start;
+        let slot_ms = interval_ms * i64::from(first) / i64::from(self.context.partitions);
         now_ms + interval_ms - (now_ms - slot_ms).rem_euclid(interval_ms)
     }
 
@@ -55,10 +56,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         now_ms: i64,
     ) -> Result<(), Error> {
         match result {
-            Ok(()) => self.refused_commits.ends(self.id),
+            Ok(()) => self.refused_commits.ends(self.context.id),
             // Nothing of it was written.
             Err(error @ (everlog_log::Error::Full { .. } | everlog_log::Error::Busy { .. })) => {
-                self.refused_commits.begins(self.id, &error);
+                self.refused_commits.begins(self.context.id, &error);
                 self.not_committed(now_ms);
                 return Ok(());
             }
@@ -76,12 +77,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let (applied, position) = self.committing.take().unwrap_or_default();
         self.write_rows(position, now_ms)?;
         self.runs.evict();
-        self.stats.commits.fetch_add(1, Ordering::Relaxed);
-        self.stats.committed_offset.store(applied, Ordering::Relaxed);
-        self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
-        let safe = applied.saturating_sub(self.config.journal_keep_records);
+        self.context.stats.commits.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.committed_offset.store(applied, Ordering::Relaxed);
+        self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
+        let safe = applied.saturating_sub(self.context.config.journal_keep_records);
         let below = if R::keeps(Rule::Trim) { safe } else { self.position.applied };
-        if below > self.trimmed + self.config.journal_keep_records / 2 {
+        if below > self.trimmed + self.context.config.journal_keep_records / 2 {
             self.trim(below);
         }
         self.offer_held()

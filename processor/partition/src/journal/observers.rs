@@ -63,20 +63,20 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Logs and counts a run that nears a limit which would terminate it or refuse its requests.
     fn warn_of_size(&mut self, applied: &AppliedStep) -> Result<(), Error> {
         let AppliedStep { key, before, step, .. } = applied;
-        for (mark, size) in step.marks_passed(before.as_deref(), &self.config.settings) {
+        for (mark, size) in step.marks_passed(before.as_deref(), &self.context.config.settings) {
             if !self.runs.warns(key, mark) {
                 continue;
             }
             let (what, counter) = match mark {
-                SizeWarning::Events => ("events", &self.stats.large_histories),
-                SizeWarning::History => ("bytes of its history", &self.stats.large_histories),
-                SizeWarning::State => ("bytes of its state", &self.stats.large_states),
-                SizeWarning::Memo => ("bytes of its memo", &self.stats.large_memos),
-                SizeWarning::Blob => ("bytes of one payload", &self.stats.large_payloads),
+                SizeWarning::Events => ("events", &self.context.stats.large_histories),
+                SizeWarning::History => ("bytes of its history", &self.context.stats.large_histories),
+                SizeWarning::State => ("bytes of its state", &self.context.stats.large_states),
+                SizeWarning::Memo => ("bytes of its memo", &self.context.stats.large_memos),
+                SizeWarning::Blob => ("bytes of one payload", &self.context.stats.large_payloads),
             };
             let start = &step.run.start;
             tracing::warn!(
-                partition = self.id,
+                partition = self.context.id,
                 namespace_id = start.namespace_id,
                 workflow_id = start.workflow_id,
                 run_id = start.run_id,

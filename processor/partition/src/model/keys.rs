@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::request::RequestRecord;
+use everlog_engine::Run;
+use everlog_engine::request::{Request, RequestRecord};
 use everlog_wire::public_command::SourcePosition;
 use uuid::Uuid;
 
@@ -29,6 +30,17 @@ impl Address {
             namespace_id: input.namespace_id.clone(),
             workflow_id: input.workflow_id.clone(),
             run_id: input.run_id.clone(),
+        }
+    }
+
+    /// A request to it.
+    pub(crate) fn request(&self, request: Request) -> RequestRecord {
+        RequestRecord {
+            namespace_id: self.namespace_id.clone(),
+            workflow_id: self.workflow_id.clone(),
+            run_id: self.run_id.clone(),
+            sender: None,
+            request: Some(request),
         }
     }
 
@@ -94,6 +106,11 @@ impl WorkflowKey {
 }
 
 impl RunKey {
+    /// The key of a run.
+    pub(crate) fn of(run: &Run) -> Self {
+        WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id).run(&run.start.run_id)
+    }
+
     /// The key's bytes: bucket (2), namespace (16), length of the Workflow Id (2), Workflow Id, run id (16).
     pub fn bytes(&self) -> &[u8] {
         &self.0

@@ -89,7 +89,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.publish_refusal(&told, Code::CommandIncomplete.name(), "it orders nothing");
             return Ok(());
         };
-        if Address::of(input).partition(self.log.partitions()) != self.id {
+        if !self.context.owns(&Address::of(input)) {
             let reason = "it was brought to a partition that does not own its Workflow Id";
             self.publish_refusal(&told, Code::InvalidArgument.name(), reason);
             return Ok(());
@@ -153,9 +153,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Turns commands that are due into records, a slice at a time.
     pub(crate) fn wake_delayed(&mut self, now_ms: i64) {
-        for _ in 0..self.config.wakes_max {
+        for _ in 0..self.context.config.wakes_max {
             let Some(row) = self.delayed.take(now_ms) else { break };
-            self.stats.wakes.fetch_add(1, Ordering::Relaxed);
+            self.context.stats.wakes.fetch_add(1, Ordering::Relaxed);
             let record = Record::new(self.position.term, Body::DeliverDelayed(DeliverDelayed { row }));
             self.pending.push_back(PendingRecord::new(record, ReplyTo::Nobody));
         }
@@ -175,7 +175,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.publish_refusal(&told, Code::InvalidArgument.name(), "it could not be applied");
             return Ok(());
         };
-        self.stats.forwarded.fetch_add(1, Ordering::Relaxed);
+        self.context.stats.forwarded.fetch_add(1, Ordering::Relaxed);
         self.tell_or_promise(&key, source, forwarded, &reply)?;
         if let Reply::Rejected(rejection) = &reply {
             let (code, reason) = of_rejection(rejection);
@@ -197,11 +197,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match pass(&mut self.position, source) {
             SourceOrder::Next => true,
             SourceOrder::Seen => {
-                self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
+                self.context.stats.duplicates.fetch_add(1, Ordering::Relaxed);
                 !R::keeps(Rule::IngressMarks)
             }
             SourceOrder::Gap => {
-                self.stats.voided.fetch_add(1, Ordering::Relaxed);
+                self.context.stats.voided.fetch_add(1, Ordering::Relaxed);
                 !R::keeps(Rule::IngressGaps)
             }
             SourceOrder::NoRoom => {

@@ -173,10 +173,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         run_id: &str,
         events: &[&HistoryEvent],
     ) {
-        let namespace = self.config.public.namespace(namespace_id);
+        let namespace = self.context.config.public.namespace(namespace_id);
         let namespace = namespace.as_deref().unwrap_or(namespace_id);
         let origin = Origin { namespace, workflow_id, run_id };
-        let schema_id = self.config.public.schema_id(PublicTopic::Event);
+        let schema_id = self.context.config.public.schema_id(PublicTopic::Event);
         let key = Bytes::copy_from_slice(workflow_id.as_bytes());
         for event in events {
             let record = WorkflowEvent::new(&origin, event);
@@ -200,7 +200,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         outcome.correlation_id = reply_to.correlation_id.clone().map(Blob);
         let outcome = become_of(outcome);
         let headers = reply_to.correlation_id.iter().map(|id| (CORRELATION_ID, id.clone())).collect();
-        let schema_id = self.config.public.schema_id(PublicTopic::Outcome);
+        let schema_id = self.context.config.public.schema_id(PublicTopic::Outcome);
         let written = self
             .outputs
             .push(Topic::Replies, &told.key(), headers, |buffer| outcome.write(schema_id, buffer));
@@ -219,7 +219,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A public record was refused: with its bytes, among the rejections.
     pub(crate) fn publish_rejection(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
-        self.stats.rejections.count(code);
+        self.context.stats.rejections.count(code);
         let original = told.original;
         let headers = original.map(|original| original.headers.as_slice()).unwrap_or_default();
         let headers: Vec<_> =
@@ -238,7 +238,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(value_bytes) = original.map(|original| original.value_bytes) {
             refusal.value_bytes = i64::try_from(value_bytes).unwrap_or(i64::MAX);
         }
-        let schema_id = self.config.public.schema_id(PublicTopic::Rejection);
+        let schema_id = self.context.config.public.schema_id(PublicTopic::Rejection);
         let written = self
             .outputs
             .push(Topic::Rejections, &told.key(), Vec::new(), |buffer| refusal.write(schema_id, buffer));
@@ -248,8 +248,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A record that its schema does not take would be one whatever is tried: the others must not wait for it.
     fn published(&self, written: Result<(), PublicError>) {
         if let Err(error) = written {
-            tracing::error!(partition = self.id, %error, "an entry of a public topic is missing");
-            self.stats.unpublished.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(partition = self.context.id, %error, "an entry of a public topic is missing");
+            self.context.stats.unpublished.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

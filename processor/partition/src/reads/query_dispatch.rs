@@ -9,6 +9,7 @@ use everlog_store::CommittedRows;
 use tokio::sync::oneshot;
 
 use crate::TaskKind;
+use crate::config::HOLD_MS;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::admission::{AdmissionSlot, CallResult};
@@ -18,7 +19,7 @@ use crate::model::pending::ReplyTo;
 use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, Waiting};
 use crate::model::types::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask, Receipt};
-use crate::partition::{HOLD_MS, Partition, input};
+use crate::partition::Partition;
 use crate::reads::queries::{Direct, Question, Way, way, way_on};
 use crate::tasks::task_payload;
 
@@ -69,7 +70,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         match way {
             Way::NotReady(reason) => Some(QueryOutcome::NotReady(reason.into())),
-            Way::Buffered if self.queries.waiting(key) >= self.config.buffered_queries_max => {
+            Way::Buffered if self.queries.waiting(key) >= self.context.config.buffered_queries_max => {
                 Some(QueryOutcome::Busy)
             }
             Way::Buffered | Way::Direct => None,
@@ -103,12 +104,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         query_id: String,
         normal_queue: Option<String>,
     ) {
-        let (partition, run) = (self.id, key.clone());
+        let (partition, run) = (self.context.id, key.clone());
         let ready = Ready::Query { partition, run, query_id, normal_queue, offered_by: None };
-        match self.dispatcher.offer(queue, ready, &self.send) {
+        match self.dispatcher.offer(queue, ready, &self.context.send) {
             Some((Ready::Query { query_id, .. }, waiting)) => {
                 if let Err(error) = self.hand_query(&query_id, waiting) {
-                    tracing::error!(partition = self.id, %error, "a query could not be handed out");
+                    tracing::error!(partition = self.context.id, %error, "a query could not be handed out");
                 }
             }
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
@@ -121,7 +122,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn give_up_worker(&mut self, query_id: &str) -> Result<(), Error> {
         let sticky = self.queries.direct(query_id).filter(|direct| direct.sticky_until_ms > 0);
         if let Some(address) = sticky.and_then(|direct| direct.key.address()) {
-            self.enqueue(input(&address, Request::ResetSticky(ResetSticky {})), ReplyTo::Nobody);
+            self.enqueue(address.request(Request::ResetSticky(ResetSticky {})), ReplyTo::Nobody);
         }
         self.requeue_query(query_id)
     }
@@ -146,13 +147,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             .direct(query_id)
             .filter(|direct| direct.taken_until_ms == 0 && !direct.question.reply.is_closed());
         let Some(direct) = asked else {
-            self.dispatcher.poll_again(waiting, &self.send);
+            self.dispatcher.poll_again(waiting, &self.context.send);
             return Ok(());
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
         let Some(run) = self.runs.get(&key)? else {
             self.queries.refuse(&key);
-            self.dispatcher.poll_again(waiting, &self.send);
+            self.dispatcher.poll_again(waiting, &self.context.send);
             return Ok(());
         };
         // A worker has as long for a question as for a task of the run.
@@ -164,7 +165,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             for question in self.queries.settle(&key, &run) {
                 self.send_query(&key, &run, question);
             }
-            self.dispatcher.poll_again(waiting, &self.send);
+            self.dispatcher.poll_again(waiting, &self.context.send);
             return Ok(());
         }
         if !waiting.poll.sticky && !self.has_history(&key, &run, 1)? {
@@ -172,7 +173,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             if let Some(direct) = self.queries.direct(query_id) {
                 direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(HOLD_MS);
             }
-            self.dispatcher.poll_again(waiting, &self.send);
+            self.dispatcher.poll_again(waiting, &self.context.send);
             return Ok(());
         }
         let history = if waiting.poll.sticky {
@@ -180,7 +181,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         } else {
             task_payload::page(&mut self.runs, &key, 1, 0)?
         };
-        let (send, id, lost) = (self.send.clone(), self.id, query_id.to_owned());
+        let (send, id, lost) = (self.context.send.clone(), self.context.id, query_id.to_owned());
         let receipt = Receipt::new(move || {
             // A partition that is gone has told its callers so.
             send(id, InboxMessage::QueryLost { query_id: lost });

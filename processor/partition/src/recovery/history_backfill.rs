@@ -15,13 +15,14 @@ use everlog_wire::RestoreCheckpoint;
 use prost::Message;
 
 use crate::TaskKind;
+use crate::config::HOLD_MS;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{RunKey, history_key};
 use crate::model::task_types::TaskRef;
 use crate::model::types::{PARKED_MAX, Want};
-use crate::partition::{HOLD_MS, Partition};
+use crate::partition::Partition;
 
 /// Bytes of rows that are written at a time: others wait for it.
 const SLICE_BYTES: usize = 2 << 20;
@@ -79,14 +80,14 @@ impl HistoryBackfill {
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Asks for the next rows, if some are missing and none are on their way.
     pub(crate) fn fetch_behind(&mut self, now_ms: i64) {
-        let commits = self.stats.commits.load(Ordering::Relaxed);
+        let commits = self.context.stats.commits.load(Ordering::Relaxed);
         let Some(behind) = &mut self.behind else { return };
         behind.rests_until_ms = behind.rests_until_ms.min(now_ms + HOLD_MS);
         if behind.asked_at.is_some() || now_ms < behind.rests_until_ms {
             return;
         }
         behind.asked_at = Some(commits);
-        let (next, send, id) = (behind.next, self.send.clone(), self.id);
+        let (next, send, id) = (behind.next, self.context.send.clone(), self.context.id);
         let done = Box::new(move |slice| {
             // A partition that is gone needs no rows.
             send(id, InboxMessage::Restored(slice));
@@ -112,7 +113,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Err(error @ (LogError::Io { .. } | LogError::Busy { .. } | LogError::Unknown { .. })) => {
                 behind.rests_until_ms = now_ms + HOLD_MS;
                 if !std::mem::replace(&mut behind.refused, true) {
-                    tracing::warn!(partition = self.id, %error, "histories are asked for again until they come");
+                    tracing::warn!(partition = self.context.id, %error, "histories are asked for again until they come");
                 }
                 return Ok(());
             }
@@ -125,18 +126,19 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         behind.next = slice.next;
         self.mark = RestoreCheckpoint { history: slice.next, ..std::mem::take(&mut self.mark) };
         let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
-        self.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
-        self.stats
+        self.context.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
+        self.context
+            .stats
             .restored_bytes
             .fetch_add(slice.rows.iter().map(bytes).sum::<usize>() as u64, Ordering::Relaxed);
-        self.stats.history_all.store(all.max(left), Ordering::Relaxed);
-        self.stats.history_left.store(left, Ordering::Relaxed);
+        self.context.stats.history_all.store(all.max(left), Ordering::Relaxed);
+        self.context.stats.history_left.store(left, Ordering::Relaxed);
         let mark = self.mark.encode();
         let mut rows = slice.rows.iter().map(|(key, value)| (Space::History, key.as_ref(), value.as_deref()));
         self.runs.store().base().write(&mut rows, Some(&mark))?;
         self.look_at_calls(now_ms)?;
         // A row that was deleted since the question may have come back with the answer: its tombstone comes next.
-        if left == 0 && asked_at == Some(self.stats.commits.load(Ordering::Relaxed)) {
+        if left == 0 && asked_at == Some(self.context.stats.commits.load(Ordering::Relaxed)) {
             self.caught_up(now_ms)?;
         }
         Ok(())
@@ -144,9 +146,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn caught_up(&mut self, now_ms: i64) -> Result<(), Error> {
         let HistoryBackfill { parked, calls, .. } = self.behind.take().unwrap_or_default();
-        self.stats.behind.store(0, Ordering::Relaxed);
-        self.stats.history_left.store(0, Ordering::Relaxed);
-        tracing::info!(partition = self.id, "all histories are there");
+        self.context.stats.behind.store(0, Ordering::Relaxed);
+        self.context.stats.history_left.store(0, Ordering::Relaxed);
+        tracing::info!(partition = self.context.id, "all histories are there");
         for (call, _until_ms) in calls {
             self.execute(call, now_ms)?;
         }

@@ -8,13 +8,14 @@ use everlog_log::Log;
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record};
 
+use crate::config::Config;
 use crate::error::Error;
 use crate::invariants::{Rule, Rules, inherited};
 use crate::matching::dispatcher::Dispatcher;
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::{DELETION_MS, RunKey, WAITING_MS};
 use crate::model::pending::{PendingRecord, ReplyTo};
-use crate::partition::{Config, Partition};
+use crate::partition::Partition;
 use crate::recovery::previous_owner::PreviousOwner;
 use crate::stats::Stats;
 use crate::timers::due_index::REACH_MS;
@@ -46,20 +47,23 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some((applied, row)) = partition.restore()? {
             partition.position = inherited::<R>(Position::read(row)?);
             let is_its_own = partition.position.applied == applied
-                && partition.position.incarnation == partition.incarnation[..];
+                && partition.position.incarnation == partition.context.incarnation[..];
             if !is_its_own && R::keeps(Rule::TakeOver) {
                 let detail = "its position row belongs to another journal".into();
                 return Err(Error::Journal { partition: id, detail });
             }
         }
-        partition.position.incarnation = partition.incarnation.to_vec().into();
+        partition.position.incarnation = partition.context.incarnation.to_vec().into();
         partition.look_back = Some(partition.position.applied);
         partition.find_messages()?;
         partition.find_removals()?;
-        let slice_bytes =
-            if R::keeps(Rule::ReplayInSlices) { partition.config.overlay_bytes_max } else { usize::MAX };
+        let slice_bytes = if R::keeps(Rule::ReplayInSlices) {
+            partition.context.config.overlay_bytes_max
+        } else {
+            usize::MAX
+        };
         partition.replay(slice_bytes)?;
-        let (wake, nudged) = (partition.send.clone(), id);
+        let (wake, nudged) = (partition.context.send.clone(), id);
         let wake = Box::new(move || {
             // A partition that is gone follows nothing.
             wake(nudged, InboxMessage::Nudge);
@@ -97,26 +101,26 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Applies the journal behind the position, until more than so many bytes wait for a commit.
     fn replay(&mut self, bytes_max: usize) -> Result<(), Error> {
-        let bounds = self.log.bounds(self.id)?;
+        let bounds = self.log.bounds(self.context.id)?;
         if self.position.applied < bounds.start || self.position.applied > bounds.end {
             let (applied, start, end) = (self.position.applied, bounds.start, bounds.end);
             let detail = format!("the journal holds {start} to {end}, the committed position is {applied}");
-            return Err(Error::lost(self.id, &detail));
+            return Err(Error::lost(self.context.id, &detail));
         }
         self.trimmed = bounds.start;
         self.knows_journal(&bounds)?;
         (self.replaying, self.replay_to) = (true, bounds.end);
         let mut flushed_bytes = 0;
         while self.position.applied < bounds.end && self.uncommitted_bytes() <= bytes_max {
-            let records = self.log.read(self.id, self.position.applied, READ_BYTES)?;
+            let records = self.log.read(self.context.id, self.position.applied, READ_BYTES)?;
             if records.is_empty() {
                 let detail = format!("record {} is missing", self.position.applied);
-                return Err(Error::Journal { partition: self.id, detail });
+                return Err(Error::Journal { partition: self.context.id, detail });
             }
             for record in records {
                 if record.offset != self.position.applied {
                     let detail = format!("record {} follows {}", record.offset, self.position.applied);
-                    return Err(Error::Journal { partition: self.id, detail });
+                    return Err(Error::Journal { partition: self.context.id, detail });
                 }
                 self.replay_record(record)?;
                 if self.uncommitted_bytes().saturating_sub(flushed_bytes) > bytes_max / 8 {
@@ -142,14 +146,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             if !bounds.contains(&offset) || owner_ms == 0 {
                 continue;
             }
-            let found = self.log.read(self.id, offset, 1)?;
+            let found = self.log.read(self.context.id, offset, 1)?;
             if let Some(record) = found.first().filter(|record| record.stamp_ms > until_ms) {
                 let detail = format!(
                     "the journal's record {offset} is of {} ms, what was applied there was of {until_ms} ms at most: \
                      the topic was made again",
                     record.stamp_ms
                 );
-                return Err(Error::lost(self.id, &detail));
+                return Err(Error::lost(self.context.id, &detail));
             }
         }
         Ok(())
@@ -183,17 +187,17 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         for entry in &mut self.pending {
             entry.record.term = self.position.term;
         }
-        let settings = self.config.settings.clone();
+        let settings = self.context.config.settings.clone();
         if self.position.settings.as_ref().unwrap_or(&Settings::default()) != &settings {
             let record = Record::new(self.position.term, Body::Settings(settings));
             self.pending.push_front(PendingRecord::new(record, ReplyTo::Nobody));
         }
         self.runs.flush();
         self.serving = true;
-        self.stats.fence.store(self.fence.0, Ordering::Relaxed);
-        self.stats.term.store(self.position.term, Ordering::Relaxed);
-        self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
-        self.stats.serving.store(1, Ordering::Relaxed);
+        self.context.stats.fence.store(self.fence.0, Ordering::Relaxed);
+        self.context.stats.term.store(self.position.term, Ordering::Relaxed);
+        self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
+        self.context.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
         self.unoffered = R::keeps(Rule::WaitingTasks).then(|| self.timer_rows(WAITING_MS));
         self.look_at_lost_polls()?;
@@ -254,16 +258,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B, R> {
-        let buckets = everlog_log::buckets_of(self.id, self.log.partitions());
-        buckets.filter_map(|bucket| u16::try_from(bucket).ok())
-    }
-
     /// Deletes applied records; a failure is no reason to stop, the next commit tries again.
     pub(crate) fn trim(&mut self, below: u64) {
-        match self.log.trim(self.id, below) {
+        match self.log.trim(self.context.id, below) {
             Ok(()) => self.trimmed = below,
-            Err(error) => tracing::debug!(partition = self.id, below, %error, "the journal was not trimmed"),
+            Err(error) => {
+                tracing::debug!(partition = self.context.id, below, %error, "the journal was not trimmed")
+            }
         }
     }
 }

@@ -56,10 +56,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings the rows that decisions need to where the log's last commit left them; returns its position.
     pub(crate) fn restore(&mut self) -> Result<Option<(Offset, Bytes)>, Error> {
         let restorer = Restorer::<L, B, R> {
-            id: self.id,
+            id: self.context.id,
             log: &*self.log,
             base: self.runs.store().base(),
-            stats: &self.stats,
+            stats: &self.context.stats,
             now_ms: self.dispatcher.now_ms(),
             rules: PhantomData,
         };
@@ -67,7 +67,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Restored::AsTheyStand(committed) => Ok(committed),
             Restored::To(mark, applied) => {
                 self.behind = Some(HistoryBackfill::from(mark.history));
-                self.stats.behind.store(1, Ordering::Relaxed);
+                self.context.stats.behind.store(1, Ordering::Relaxed);
                 let position = mark.position.clone();
                 self.mark = mark;
                 Ok(Some((applied, position)))
@@ -80,10 +80,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn bring_histories(&mut self) -> Result<(), Error> {
         let Some(next) = self.behind.as_ref().map(HistoryBackfill::next) else { return Ok(()) };
         let restorer = Restorer::<L, B, R> {
-            id: self.id,
+            id: self.context.id,
             log: &*self.log,
             base: self.runs.store().base(),
-            stats: &self.stats,
+            stats: &self.context.stats,
             now_ms: self.dispatcher.now_ms(),
             rules: PhantomData,
         };
@@ -96,16 +96,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// The rows stand at a commit that is done.
     pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
-        let next = self.log.marks(self.id)?;
+        let next = self.log.marks(self.context.id)?;
         let history = self.behind.as_ref().map_or(next.history, HistoryBackfill::next);
         let (changelog, timers) = (next.changelog, next.timers);
-        let partition = u64::from(self.id) + 1;
+        let partition = u64::from(self.context.id) + 1;
         self.mark = RestoreCheckpoint { position, changelog, history, timers, written_ms: now_ms, partition };
         Ok(self.mark.encode())
     }
 
     pub(crate) fn outside(&self, topic: Topic, error: everlog_log::Error) -> Error {
-        outside(self.id, topic, error)
+        outside(self.context.id, topic, error)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::keys::{RunKey, WorkflowKey, state_key};
 use crate::model::pending::{PendingRecord, ReplyTo};
-use crate::partition::{Partition, input};
+use crate::partition::Partition;
 
 /// Runs whose deletion is ordered at once, and rows that are looked at for them.
 const RUNS_MAX: usize = 100;
@@ -104,7 +104,7 @@ impl Pass {
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Says in the journal which namespaces were deleted, where it does not say so yet.
     pub(crate) fn journal_removals(&mut self, now_ms: i64) {
-        let deleted = self.config.public.deleted_namespaces();
+        let deleted = self.context.config.public.deleted_namespaces();
         if deleted.len() == self.removals.deleted.len() {
             return;
         }
@@ -129,7 +129,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if self.removals.deleted.contains(&id) {
             return;
         }
-        let row = removal_key(self.first_bucket(), id);
+        let row = removal_key(self.context.first_bucket(), id);
         self.runs.store().put(Space::State, row, Bytes::from_static(LEFT));
         self.removals.learn(id, LEFT);
         if !self.replaying {
@@ -139,7 +139,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// The deletions that former owners have applied.
     pub(crate) fn find_removals(&mut self) -> Result<(), Error> {
-        let bucket = self.first_bucket();
+        let bucket = self.context.first_bucket();
         let (from, mut to) = (removal_key(bucket, Uuid::nil()), removal_key(bucket, Uuid::max()).to_vec());
         to.push(0);
         let mut found = Vec::new();
@@ -161,13 +161,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.removals.next_ms = now_ms + REST_MS;
         // What waits already goes first, former slices too.
-        if self.pending.len() >= self.config.append_records_max || self.takes_no_work() {
+        if self.pending.len() >= self.context.config.append_records_max || self.takes_no_work() {
             return Ok(());
         }
         let Some(mut pass) = self.removals.take(now_ms) else { return Ok(()) };
         // A run that was not written yet is one all the same.
         self.runs.flush();
-        let mut buckets = pass.buckets.take().unwrap_or_else(|| self.buckets().collect());
+        let mut buckets = pass.buckets.take().unwrap_or_else(|| self.context.buckets().collect());
         let (mut runs_left, mut rows_left) = (RUNS_MAX, ROWS_MAX);
         for _bucket in 0..BUCKETS_MAX {
             let Some(bucket) = buckets.front().copied() else { break };
@@ -197,7 +197,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn remove_run(&mut self, key: &RunKey) -> Result<(), Error> {
         match key.address() {
             Some(address) if self.runs.get(key)?.is_some() => {
-                self.enqueue(input(&address, Request::Delete(Delete {})), ReplyTo::Nobody);
+                self.enqueue(address.request(Request::Delete(Delete {})), ReplyTo::Nobody);
             }
             Some(_) | None => {
                 self.runs.delete_state(key)?;
@@ -209,11 +209,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Nothing is left of a namespace, and nothing comes. No decision depends on it, so no record says so.
     fn removed(&mut self, namespace_id: Uuid) {
-        let row = removal_key(self.first_bucket(), namespace_id);
+        let row = removal_key(self.context.first_bucket(), namespace_id);
         self.runs.store().put(Space::State, row, Bytes::from_static(EMPTY));
         self.changed = true;
         self.dispatcher.forget_namespace(&namespace_id.to_string());
-        tracing::info!(partition = self.id, %namespace_id, "nothing is left of a deleted namespace");
+        tracing::info!(partition = self.context.id, %namespace_id, "nothing is left of a deleted namespace");
     }
 
     /// Runs of the namespace in a bucket, behind those whose deletion was ordered.
@@ -246,10 +246,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             goes_on
         })?;
         Ok(found)
-    }
-
-    fn first_bucket(&self) -> u16 {
-        self.buckets().next().unwrap_or_default()
     }
 }
 

@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::{RunKey, WorkflowKey};
-use crate::model::pending::ReplyTo;
-use crate::partition::{self, Partition, input};
+use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::partition::Partition;
 
 /// How long after a claim somebody may still say that its poll has got nothing.
 const SAID_WITHIN_MS: i64 = 60_000;
@@ -84,7 +84,7 @@ pub(crate) fn poll_of(input: &RequestRecord) -> Option<&str> {
 }
 
 /// That a task has reached nobody, where an entry says so: told twice it counts once.
-pub(crate) fn given_back(entry: &partition::PendingRecord) -> Option<InboxMessage> {
+pub(crate) fn given_back(entry: &PendingRecord) -> Option<InboxMessage> {
     match &entry.record.body {
         Some(Body::Input(input))
             if matches!(input.request, Some(Request::ReleaseTask(_) | Request::ReleaseActivity(_))) =>
@@ -138,7 +138,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 "a poll has got nothing of what it has claimed"
             );
             if let (Some(order), Some(address)) = (order, key.address()) {
-                self.dispatch(InboxMessage::Release { input: input(&address, order) }, now_ms)?;
+                self.dispatch(InboxMessage::Release { input: address.request(order) }, now_ms)?;
             }
         }
         Ok(())
@@ -153,7 +153,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match self.committed_claims(began) {
             Ok(found) => self.claims.note_earlier(found),
             Err(error) => tracing::warn!(
-                partition = self.id,
+                partition = self.context.id,
                 %error,
                 "the journal before the last commit could not be read: tasks that a former owner handed to nobody wait for their timeouts"
             ),
@@ -165,7 +165,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let mut found = Vec::new();
         let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.trimmed);
         while next < before {
-            let records = self.log.read(self.id, next, READ_BYTES)?;
+            let records = self.log.read(self.context.id, next, READ_BYTES)?;
             let Some(last) = records.last() else { break };
             next = last.offset + 1;
             for stored in records.into_iter().take_while(|stored| stored.offset < before) {
@@ -199,13 +199,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
                 tracing::debug!(?poll_ids, "a claim was under way as the partition ended");
                 lost.push(InboxMessage::PollsLost { poll_ids, run: Some(task.run) });
-                self.dispatcher.poll_again(*waiting, &self.send);
+                self.dispatcher.poll_again(*waiting, &self.context.send);
             }
         }
         for entry in self.pending {
             lost.extend(given_back(&entry));
             if let ReplyTo::Claim(_, waiting) = entry.waiter {
-                self.dispatcher.poll_again(*waiting, &self.send);
+                self.dispatcher.poll_again(*waiting, &self.context.send);
             }
         }
         lost.extend(

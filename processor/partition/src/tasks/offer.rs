@@ -18,7 +18,7 @@ use crate::model::priority::TaskPriority;
 use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, TaskRef, Waiting};
 use crate::model::types::{Completion, Delivery, PARKED_MAX, Receipt, WorkflowTask};
-use crate::partition::{Partition, input};
+use crate::partition::Partition;
 use crate::tasks::task_payload;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
@@ -50,7 +50,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
         let sticky = sticky.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
         let reference = TaskRef {
-            partition: self.id,
+            partition: self.context.id,
             run: key.clone(),
             scheduled_event_id: task.scheduled_event_id,
             attempt: task.attempt,
@@ -70,7 +70,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             kind: TaskKind::Activity,
         };
         let reference = TaskRef {
-            partition: self.id,
+            partition: self.context.id,
             run: key.clone(),
             scheduled_event_id: id,
             attempt: activity.attempt,
@@ -86,11 +86,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if self.removals.has(&queue.namespace_id) {
             return;
         }
-        match self.dispatcher.offer(queue, Ready::Task(task), &self.send) {
+        match self.dispatcher.offer(queue, Ready::Task(task), &self.context.send) {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
             Some((Ready::Query { partition, query_id, .. }, waiting)) => {
                 // The partition's own, and not from within this step.
-                (self.send)(partition, InboxMessage::HandQuery { query_id, waiting });
+                self.context.send(partition, InboxMessage::HandQuery { query_id, waiting });
             }
             None => {}
         }
@@ -105,7 +105,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         if self.takes_no_work() {
             self.held.push((task, waiting.poll.kind));
-            self.dispatcher.poll_again(waiting, &self.send);
+            self.dispatcher.poll_again(waiting, &self.context.send);
             return;
         }
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
@@ -125,7 +125,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 poll_id: poll.poll_id.clone(),
             }),
         };
-        self.enqueue(input(&address, order), ReplyTo::Claim(task, Box::new(waiting)));
+        self.enqueue(address.request(order), ReplyTo::Claim(task, Box::new(waiting)));
     }
 
     /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
@@ -149,7 +149,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match &mut self.behind {
             Some(behind) if !has_all => {
                 behind.park(task, poll.kind);
-                self.dispatcher.poll_again(waiting, &self.send);
+                self.dispatcher.poll_again(waiting, &self.context.send);
                 None
             }
             Some(_) | None => Some((task, waiting)),
@@ -159,14 +159,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A claim did nothing: the task waits for another poll, and the poll for another task.
     pub(crate) fn offer_again(&mut self, task: TaskRef, waiting: Waiting) {
         let queue = QueueKey::of(&waiting.poll);
-        self.dispatcher.poll_again(waiting, &self.send);
+        self.dispatcher.poll_again(waiting, &self.context.send);
         self.offer(&queue, task);
     }
 
     /// Tells whoever waits for a record what it came to.
     pub(crate) fn answer(&mut self, key: &RunKey, reply: Reply, waiter: ReplyTo) -> Result<(), Error> {
         if matches!(reply, Reply::Rejected(_)) {
-            self.stats.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.context.stats.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         match waiter {
             ReplyTo::Nobody => {}
@@ -207,7 +207,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             | Reply::Completed(_)
             | Reply::Heartbeat(_)
             | Reply::Update(_) => {
-                self.dispatcher.poll_again(waiting, &self.send);
+                self.dispatcher.poll_again(waiting, &self.context.send);
                 return Ok(());
             }
         };
@@ -224,14 +224,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn receipt(&self, key: &RunKey, order: Request) -> Receipt {
-        let (send, id, address) = (self.send.clone(), self.id, key.address());
+        let (send, id, address) = (self.context.send.clone(), self.context.id, key.address());
         let receipt = Receipt::new(move || {
             if let Some(address) = address {
                 // A partition that is gone gives its started tasks up by their timeouts.
-                send(id, InboxMessage::Release { input: input(&address, order) });
+                send(id, InboxMessage::Release { input: address.request(order) });
             }
         });
-        receipt.of_task(self.id, key.clone())
+        receipt.of_task(self.context.id, key.clone())
     }
 
     pub(crate) fn furnish_completion(&mut self, key: &RunKey, reply: Reply) -> Result<Completion, Error> {

@@ -11,7 +11,7 @@ use everlog_wire::{Barrier, Body, Record};
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::pending::{PendingRecord, ReplyTo};
-use crate::partition::{Partition, input};
+use crate::partition::Partition;
 use crate::timers::due_index::REACH_MS;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
@@ -31,12 +31,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.wake_delayed(now_ms);
-        for _ in 0..self.config.wakes_max {
+        for _ in 0..self.context.config.wakes_max {
             let Some(key) = self.due.take(now_ms) else { break };
             if let Some(address) = key.address() {
-                self.stats.wakes.fetch_add(1, Ordering::Relaxed);
+                self.context.stats.wakes.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(
-                    input(&address, Request::FireTimers(fire_timers::FireTimers {})),
+                    address.request(Request::FireTimers(fire_timers::FireTimers {})),
                     ReplyTo::Nobody,
                 );
             }

@@ -89,7 +89,7 @@ fn edge(bucket: u32, at_ms: i64) -> Vec<u8> {
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// All alarms of the partition within a span of time.
     pub(crate) fn timer_rows(&self, span_ms: Range<i64>) -> TimerRows {
-        TimerRows::new(&everlog_log::buckets_of(self.id, self.log.partitions()), span_ms)
+        TimerRows::new(&everlog_log::buckets_of(self.context.id, self.context.partitions), span_ms)
     }
 
     /// The alarms of so many rows more. Commands that wait for a moment among them are armed at once.
