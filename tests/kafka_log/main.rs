@@ -108,7 +108,14 @@ fn partitions_of_a_group_that_commit_at_the_same_moment_share_a_transaction() {
     let share = || {
         let (before, (done, finished)) = (log.stats(), channel());
         for (partition, fence) in (0..).zip(fences) {
-            let commit = Commit { partition, fence, applied: 1, position: "p".into(), outputs: vec![] };
+            let commit = Commit {
+                partition,
+                fence,
+                applied: 1,
+                position: "p".into(),
+                outputs: vec![],
+                index: Vec::new(),
+            };
             let done = done.clone();
             log.commit(commit, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
         }
@@ -444,7 +451,7 @@ fn commit(
     outputs: Vec<Output>,
 ) -> Result<(), Error> {
     let (done, finished) = channel();
-    let commit = Commit { partition, fence, applied, position: "p".into(), outputs };
+    let commit = Commit { partition, fence, applied, position: "p".into(), outputs, index: Vec::new() };
     log.commit(commit, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
     wait(&finished)
 }

@@ -455,8 +455,14 @@ fn commit<H: Log>(
     outputs: Vec<Output>,
 ) -> Result<(), Error> {
     let (done, finished) = channel();
-    let commit =
-        Commit { partition, fence, applied, position: Bytes::copy_from_slice(position.as_bytes()), outputs };
+    let commit = Commit {
+        partition,
+        fence,
+        applied,
+        position: Bytes::copy_from_slice(position.as_bytes()),
+        outputs,
+        index: Vec::new(),
+    };
     log.commit(commit, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
     wait(&finished)
 }

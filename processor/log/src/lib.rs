@@ -85,6 +85,9 @@ pub struct Commit {
     pub position: Bytes,
     /// In order.
     pub outputs: Vec<Output>,
+    /// Rows of `Space::Index`, None deletes. A log that keeps rows writes them with the outputs; others leave them to the
+    /// partition.
+    pub index: Vec<(Bytes, Option<Bytes>)>,
 }
 
 /// Called once, by the log's thread: keep it short and never block in it. None: the records are durable, but other writers'

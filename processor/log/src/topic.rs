@@ -26,6 +26,8 @@ pub enum Space {
     History,
     /// Timers.
     Timers,
+    /// Rows by which runs are found: made of the others, and kept by no topic.
+    Index,
 }
 
 /// A line of the table.
@@ -96,15 +98,21 @@ impl Topic {
 
 impl Space {
     /// All, in order.
-    pub const ALL: [Space; 3] = [Space::State, Space::History, Space::Timers];
+    pub const ALL: [Space; 4] = [Space::State, Space::History, Space::Timers, Space::Index];
 
-    /// The topic that keeps its rows.
-    pub fn topic(self) -> Topic {
+    /// The topic that keeps its rows; none where they are made again of other rows.
+    pub fn topic(self) -> Option<Topic> {
         match self {
-            Space::State => Topic::Changelog,
-            Space::History => Topic::History,
-            Space::Timers => Topic::Timers,
+            Space::State => Some(Topic::Changelog),
+            Space::History => Some(Topic::History),
+            Space::Timers => Some(Topic::Timers),
+            Space::Index => None,
         }
+    }
+
+    /// The name of its column family: that of its topic, if it has one.
+    pub fn name(self) -> &'static str {
+        self.topic().map_or("index", Topic::name)
     }
 }
 
@@ -145,7 +153,8 @@ mod tests {
     #[test]
     fn each_topic_has_the_line_of_its_number_and_each_space_one_topic() {
         assert!(TABLE.iter().enumerate().all(|(number, line)| line.topic.number() == number));
-        assert!(Space::ALL.iter().all(|space| space.topic().space() == Some(*space)));
-        assert_eq!(Topic::compacted().count(), Space::ALL.len());
+        let with_topic = Space::ALL.into_iter().filter_map(|space| Some((space, space.topic()?)));
+        assert!(with_topic.clone().all(|(space, topic)| topic.space() == Some(space)));
+        assert_eq!(Topic::compacted().count(), with_topic.count());
     }
 }

@@ -59,7 +59,8 @@ fn fill() -> Filled {
             let outputs = vec![Output::new(Topic::Changelog, key, Some(value))];
             let applied = round * APPENDS_A_ROUND / 4;
             let fence = fences[partition as usize];
-            let commit = Commit { partition, fence, applied, position: "position".into(), outputs };
+            let commit =
+                Commit { partition, fence, applied, position: "position".into(), outputs, index: Vec::new() };
             let done = done.clone();
             log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
         }

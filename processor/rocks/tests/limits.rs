@@ -24,7 +24,8 @@ fn append(log: &Embedded, bytes: &'static str) -> Receiver<Result<Appended, Erro
 
 fn commit(log: &Embedded, fence: Fence, applied: u64) -> Result<(), Error> {
     let (done, wait) = channel();
-    let commit = Commit { partition: 0, fence, applied, position: Bytes::new(), outputs: vec![] };
+    let commit =
+        Commit { partition: 0, fence, applied, position: Bytes::new(), outputs: vec![], index: Vec::new() };
     log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
     wait.recv().unwrap()
 }

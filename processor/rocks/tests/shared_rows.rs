@@ -28,7 +28,7 @@ fn keys(base: &Store<SharedRows>, space: Space, from: &str, to: &str) -> Vec<Str
 #[test]
 fn rows_of_the_database_stand_below_the_changes() {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), &["changelog", "history", "timers"]);
+    let db = open(dir.path(), &["changelog", "history", "timers", "index"]);
     for key in ["a", "b", "c", "d"] {
         db.put_cf(db.cf_handle("changelog").unwrap(), key, "1").unwrap();
         db.put_cf(db.cf_handle("timers").unwrap(), key, "due").unwrap();
@@ -65,7 +65,7 @@ fn a_database_without_the_column_families_is_refused() {
 #[test]
 fn a_flipped_byte_in_a_table_is_an_error_and_no_row() {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), &["changelog", "history", "timers"]);
+    let db = open(dir.path(), &["changelog", "history", "timers", "index"]);
     let family = db.cf_handle("changelog").unwrap();
     db.put_cf(family, "key", "value ".repeat(50)).unwrap();
     db.flush_cf(family).unwrap();
@@ -75,7 +75,7 @@ fn a_flipped_byte_in_a_table_is_an_error_and_no_row() {
     let mut bytes = std::fs::read(&table).unwrap();
     bytes[20] ^= 1;
     std::fs::write(&table, bytes).unwrap();
-    let rows = SharedRows::new(open(dir.path(), &["changelog", "history", "timers"])).unwrap();
+    let rows = SharedRows::new(open(dir.path(), &["changelog", "history", "timers", "index"])).unwrap();
     assert!(matches!(rows.get(Space::State, b"key"), Err(Error::Corrupt { .. })));
     assert!(matches!(rows.scan(Space::State, b"", b"z", &mut |_, _| true), Err(Error::Corrupt { .. })));
 }
@@ -83,7 +83,7 @@ fn a_flipped_byte_in_a_table_is_an_error_and_no_row() {
 #[test]
 fn a_skim_finds_what_a_scan_does_wherever_it_passes_rows_over() {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), &["changelog", "history", "timers"]);
+    let db = open(dir.path(), &["changelog", "history", "timers", "index"]);
     let timers = db.cf_handle("timers").unwrap();
     let row = |group: u32, place: u32| format!("{group:03}-{place:03}");
     for group in 0..200 {

@@ -21,7 +21,7 @@ pub(crate) struct Row {
 
 #[derive(Default)]
 pub(crate) struct Layer {
-    spaces: [BTreeMap<Bytes, Row>; 3],
+    spaces: [BTreeMap<Bytes, Row>; Space::ALL.len()],
     size_bytes: usize,
 }
 
@@ -75,7 +75,7 @@ impl Layer {
             let rows = &self.spaces[index(space)];
             rows.iter().map(move |(key, row)| (space, key.clone(), row.value.clone()))
         };
-        of(Space::State).chain(of(Space::History)).chain(of(Space::Timers)).collect()
+        Space::ALL.into_iter().flat_map(of).collect()
     }
 
     /// The same, borrowed.
@@ -84,7 +84,7 @@ impl Layer {
             let rows = &self.spaces[index(space)];
             rows.iter().map(move |(key, row)| (space, key.as_ref(), row.value.as_deref()))
         };
-        of(Space::State).chain(of(Space::History)).chain(of(Space::Timers))
+        Space::ALL.into_iter().flat_map(of)
     }
 
     /// Lays `above` over this layer: its rows win, but what is new is said by the lower layer.
@@ -105,5 +105,6 @@ fn index(space: Space) -> usize {
         Space::State => 0,
         Space::History => 1,
         Space::Timers => 2,
+        Space::Index => 3,
     }
 }

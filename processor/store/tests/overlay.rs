@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_store::{CommittedRows, MemoryRows, RowsCheckpoint, Space, Store};
 
-const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
+const SPACES: [Space; 4] = Space::ALL;
 
 fn key(n: u64) -> Bytes {
     Bytes::from(format!("{n:03}"))
@@ -89,7 +89,7 @@ fn an_overlay_reads_like_one_map() {
         let mut model: BTreeMap<(Space, Bytes), Bytes> = BTreeMap::new();
         let mut under_way = None;
         for step in 0..400u64 {
-            let space = SPACES[random.below(3) as usize];
+            let space = SPACES[random.below(4) as usize];
             let key = key(random.below(24));
             let value = Bytes::from(format!("{step}"));
             match random.below(10) {

@@ -145,7 +145,14 @@ fn commit(log: &Embedded, partition: u32, fence: Fence, round: u64) -> anyhow::R
     let row = Output::new(Topic::Changelog, key, Some(Bytes::from(vec![7; 400])));
     let event = Output::new(Topic::Events, "wf".into(), Some(Bytes::from(round.to_string())));
     let applied = log.bounds(partition)?.end;
-    let commit = Commit { partition, fence, applied, position: Bytes::new(), outputs: vec![row, event] };
+    let commit = Commit {
+        partition,
+        fence,
+        applied,
+        position: Bytes::new(),
+        outputs: vec![row, event],
+        index: Vec::new(),
+    };
     let (done, wait) = channel();
     log.commit(commit, Box::new(move |outcome| drop(done.send(outcome))));
     Ok(wait.recv()??)

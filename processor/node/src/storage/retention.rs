@@ -105,7 +105,14 @@ mod tests {
         let output = Output::new(Topic::Events, "order-1".into(), Some("event".into()));
         let outputs = vec![output; count];
         let (sender, receiver) = std::sync::mpsc::channel();
-        let commit = Commit { partition: 0, fence, applied: 0, position: "position".into(), outputs };
+        let commit = Commit {
+            partition: 0,
+            fence,
+            applied: 0,
+            position: "position".into(),
+            outputs,
+            index: Vec::new(),
+        };
         log.commit(commit, Box::new(move |done| sender.send(done).expect("the test waits")));
         receiver.recv().expect("the log answers").expect("it is committed");
     }

@@ -21,8 +21,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.runs.flush();
         self.keep_messages();
         let mut outputs = self.outputs.begin_commit();
+        let mut index = Vec::new();
         for (space, key, value) in self.runs.store().begin_commit() {
-            outputs.push(Output::new(space.topic(), key, value));
+            match space.topic() {
+                Some(topic) => outputs.push(Output::new(topic, key, value)),
+                None => index.push((key, value)),
+            }
         }
         let (send, id) = (self.context.send.clone(), self.context.id);
         let (applied, position) = (self.position.applied, self.position.encode());
@@ -30,7 +34,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !R::keeps(Rule::RowsAfterCommit) {
             self.write_rows(position.clone(), now_ms)?;
         }
-        let commit = Commit { partition: self.context.id, fence: self.fence, applied, position, outputs };
+        let commit =
+            Commit { partition: self.context.id, fence: self.fence, applied, position, outputs, index };
         self.changed = false;
         self.next_commit_ms = self.next_commit_slot_ms(now_ms);
         let done = Box::new(move |result| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use everlog_log::{Error, Topic};
+use everlog_log::{Error, Space, Topic};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
     DBRecoveryMode, LogLevel,
@@ -35,7 +35,7 @@ pub(super) fn open(options: &Options, memory: &LogMemory, dir: &Path) -> Result<
 fn open_with(options: &Options, memory: &LogMemory, dir: &Path, create: bool) -> Result<DB, Error> {
     let mut database = recovery(options.recover).map_err(|e| translate(dir, &e))?;
     database.create_if_missing(create);
-    database.create_missing_column_families(create);
+    database.create_missing_column_families(create || lacks_the_index_alone(&database, dir));
     database.set_write_buffer_manager(&memory.buffers);
     strictness(options.recover, &mut database);
     database.set_max_total_wal_size(2 * options.write_buffer_bytes as u64);
@@ -54,6 +54,12 @@ fn open_with(options: &Options, memory: &LogMemory, dir: &Path, create: bool) ->
     let families =
         rows::families().map(|name| ColumnFamilyDescriptor::new(name, family(options, &memory.cache, name)));
     DB::open_cf_descriptors(&database, dir, families).map_err(|e| open_error(dir, &e))
+}
+
+/// True of a database that was made before runs had an index, which is made of the other rows.
+fn lacks_the_index_alone(database: &rocksdb::Options, dir: &Path) -> bool {
+    let Ok(found) = DB::list_cf(database, dir) else { return false };
+    rows::families().all(|name| found.iter().any(|found| found == name) != (name == Space::Index.name()))
 }
 
 /// What is read again from the write-ahead log stays in memory, as it was before the end: nobody waits until it is a file.

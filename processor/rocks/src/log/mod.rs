@@ -63,7 +63,7 @@ impl Embedded {
         open::open(options)
     }
 
-    /// The database, for the reader of the state rows: column families `changelog`, `history`, `timers`.
+    /// The database, for the reader of the state rows: one column family for each `Space`.
     pub fn database(&self) -> Arc<DB> {
         Arc::clone(&self.shared.db)
     }

@@ -90,6 +90,10 @@ impl WriterQueue {
                 }
                 WriterJob::Commit { commit, .. } => {
                     taken_bytes += commit.outputs.iter().map(size_bytes).sum::<usize>();
+                    let row_bytes = |(key, value): &(Bytes, Option<Bytes>)| {
+                        key.len() + value.as_ref().map_or(0, Bytes::len)
+                    };
+                    taken_bytes += commit.index.iter().map(row_bytes).sum::<usize>();
                 }
                 WriterJob::Fence { .. }
                 | WriterJob::Trim { .. }

@@ -1,7 +1,7 @@
 //! How the embedded log writes its rows: column families, keys, values, checksums.
 
 use bytes::Bytes;
-use everlog_log::{BUCKETS, Offset, PartitionId, Record, Topic, TopicEntry, buckets_of};
+use everlog_log::{BUCKETS, Offset, PartitionId, Record, Space, Topic, TopicEntry, buckets_of};
 
 pub(super) const FORMAT_VERSION: u64 = 1;
 
@@ -12,9 +12,9 @@ pub(super) const JOURNAL: &str = "journal";
 /// topic u8 | partition u32 | offset u64 -> crc32 | key length u32 | key | value
 pub(super) const TOPICS: &str = "topics";
 
-/// All column families: a compacted topic has one of its name, for rows under the caller's keys, bucket first.
+/// All column families: each kind of rows has one, under the caller's keys; those of topics begin with the bucket.
 pub(super) fn families() -> impl Iterator<Item = &'static str> {
-    [META, JOURNAL, TOPICS].into_iter().chain(Topic::compacted().map(Topic::name))
+    [META, JOURNAL, TOPICS].into_iter().chain(Space::ALL.map(Space::name))
 }
 
 pub(super) const KEY_FORMAT: &[u8] = b"f";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{
-    AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, PerTopic, Topic,
+    AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, PerTopic, Space, Topic,
 };
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
@@ -214,6 +214,13 @@ impl Writer {
                     draft.rows.put_cf(handle(db, rows::TOPICS), place, &draft.scratch);
                     tail.topics[output.topic].1 += 1;
                 }
+            }
+        }
+        let index = handle(&self.shared.db, Space::Index.name());
+        for (key, value) in &commit.index {
+            match value {
+                Some(value) => draft.rows.put_cf(index, key, value),
+                None => draft.rows.delete_cf(index, key),
             }
         }
         draft.rows.put(rows::position_key(partition), rows::encode_u64_and(commit.applied, &commit.position));

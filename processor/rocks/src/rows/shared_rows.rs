@@ -9,13 +9,14 @@ use rocksdb::{ColumnFamily, DB, ErrorKind, ReadOptions};
 /// Rows that `seek_scan` steps over before it seeks: a seek costs as much as several steps.
 const PASSED_MAX: usize = 8;
 
-/// The rows in the embedded log's database: column families `changelog`, `history` and `timers`.
+/// The rows in the embedded log's database: column families `changelog`, `history`, `timers` and
+/// `index`.
 pub struct SharedRows {
     db: Arc<DB>,
 }
 
 impl SharedRows {
-    /// Rows of a database that has the three column families; `Io` if it has not.
+    /// Rows of a database that has these column families; `Io` if it has not.
     pub fn new(db: Arc<DB>) -> Result<Self, Error> {
         for name in Space::ALL.map(family_name) {
             if db.cf_handle(name).is_none() {
@@ -112,7 +113,7 @@ impl CommittedRows for SharedRows {
 }
 
 pub(super) fn family_name(space: Space) -> &'static str {
-    space.topic().name()
+    space.name()
 }
 
 pub(super) fn translate(error: rocksdb::Error) -> Error {
