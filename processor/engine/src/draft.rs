@@ -36,6 +36,8 @@ pub struct Draft<'a> {
     batch_event_id: i64,
     /// What has changed so far is a transition.
     counts: bool,
+    /// Before the record.
+    was_open: bool,
 }
 
 /// One change of a run: what [`apply`] takes.
@@ -79,6 +81,8 @@ pub enum Change {
     UpdateEnded(String, update::End),
     /// One more of the transitions that a description counts.
     Transition,
+    /// The record at this offset of the journal has closed the run.
+    ClosedAt(u64),
 }
 
 /// What a history event carries besides its attributes.
@@ -95,7 +99,7 @@ pub struct Extras {
 impl<'a> Draft<'a> {
     /// A draft of `run` as it stands before the record.
     pub fn new(run: Run, stamp: &'a Stamp, settings: &'a Settings) -> Self {
-        let batch_event_id = run.head.next_event_id;
+        let (batch_event_id, was_open) = (run.head.next_event_id, run.is_open());
         Self {
             run,
             stamp,
@@ -104,6 +108,7 @@ impl<'a> Draft<'a> {
             messages: Vec::new(),
             batch_event_id,
             counts: false,
+            was_open,
         }
     }
 
@@ -218,6 +223,9 @@ impl<'a> Draft<'a> {
         if self.counts {
             self.change(Change::Transition);
         }
+        if self.was_open && !self.run.is_open() {
+            self.change(Change::ClosedAt(self.stamp.offset));
+        }
         Step { run: Arc::new(self.run), changes: self.changes, messages: self.messages }
     }
 }
@@ -299,7 +307,8 @@ impl Change {
             | Self::Batch
             | Self::Update(_)
             | Self::UpdateEnded(..)
-            | Self::Transition => None,
+            | Self::Transition
+            | Self::ClosedAt(_) => None,
         }
     }
 }
@@ -325,7 +334,8 @@ fn is_transition(run: &Run, change: &Change) -> bool {
         | Change::Batch
         | Change::Update(_)
         | Change::UpdateEnded(..)
-        | Change::Transition => false,
+        | Change::Transition
+        | Change::ClosedAt(_) => false,
         Change::Event(_)
         | Change::Buffered(_)
         | Change::Unbuffered(_)
@@ -395,6 +405,7 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::Update(update) => update::apply_admitted(run, update),
         Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),
         Change::Transition => run.head.transitions = run.head.transitions.saturating_add(1),
+        Change::ClosedAt(offset) => run.head.close_offset = *offset,
     }
 }
 

@@ -120,6 +120,9 @@ pub struct Start {
     /// Of a run that a reset has made: when that was.
     #[prost(int64, tag = "22")]
     pub reset_ms: i64,
+    /// The journal's offset at which the run began; 0 also where an older release has begun it.
+    #[prost(uint64, tag = "24")]
+    pub start_offset: u64,
 }
 
 /// The small part of a run that changes with every step.
@@ -186,6 +189,9 @@ pub struct ExecutionInfo {
     /// What resets before the last one have made of it while it waited for answers of others: they may wait as well.
     #[prost(message, repeated, tag = "20")]
     pub former_resets: Vec<ResetRun>,
+    /// The journal's offset at which it closed; 0 while it is open, and where an older release has closed it.
+    #[prost(uint64, tag = "21")]
+    pub close_offset: u64,
 }
 
 /// What a run shows of itself, as it stands now: memo, search attributes, and the builds and versions of its workers.

@@ -336,6 +336,7 @@ fn start_again(base: &Run, current: &Run, order: &Reset, place: StartContext<'_>
         original_run_id,
         former_run_id: current.start.run_id.clone(),
         reset_ms: now_ms,
+        start_offset: place.stamp.offset,
         ..old.clone()
     }
 }

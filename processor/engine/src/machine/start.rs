@@ -581,6 +581,7 @@ fn kin(start: &Start) -> Started {
 
 /// A new run with its first event.
 pub(crate) fn open<'a>(start: Start, started: Started, extras: Extras, place: StartContext<'a>) -> Draft<'a> {
+    let start = Start { start_offset: place.stamp.offset, ..start };
     let mut draft = Draft::new(Run::begin(start), place.stamp, place.settings);
     draft.emit_at(place.stamp.now_ms, started.into(), extras);
     draft

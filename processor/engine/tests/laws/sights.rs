@@ -237,7 +237,8 @@ impl Sights {
             | Change::Successor(_)
             | Change::ResetTo(..)
             | Change::Batch
-            | Change::Transition => {}
+            | Change::Transition
+            | Change::ClosedAt(_) => {}
         }
     }
 

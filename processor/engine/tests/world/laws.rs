@@ -294,6 +294,9 @@ pub fn of_step(before: &Run, step: &Step, stamp: &Stamp) {
     }
     assert_eq!(folded, *step.run, "the changes do not lead to the state");
     assert_eq!(folded.head.transitions, before.head.transitions + transitions(before, step));
+    let has_closed = before.is_open() && !folded.is_open();
+    let close_offset = if has_closed { stamp.offset } else { before.head.close_offset };
+    assert_eq!(folded.head.close_offset, close_offset, "the run does not know where it was closed");
     for change in &step.changes {
         if let Change::Event(event) | Change::Buffered(event) = change {
             round_trip(event);
@@ -331,7 +334,8 @@ fn of_news(before: &Run, step: &Step) {
             | Change::Batch
             | Change::Update(_)
             | Change::UpdateEnded(..)
-            | Change::Transition => {}
+            | Change::Transition
+            | Change::ClosedAt(_) => {}
         }
     }
     assert_eq!(waiting, step.run.buffered.len(), "the run was closed over what it had not seen");

@@ -38,6 +38,7 @@ fn told(run: &Run) -> Run {
     head.former_resets.clear();
     head.reset_event_id = 0;
     head.is_replaced = false;
+    head.close_offset = 0;
     // Parts of it are left out below.
     head.state_bytes = 0;
     // A task's events are written late or never, so when it was scheduled is not told; its queue changes without an

@@ -167,6 +167,7 @@ impl Replica {
         let run_id = &step.run.start.run_id;
         if !self.runs.contains_key(run_id) {
             laws::of_new_run(&self.latest_run_id, run_id, stamp);
+            assert_eq!(step.run.start.start_offset, stamp.offset, "the run does not know where it began");
             self.latest_run_id.clone_from(run_id);
         }
         let begin = || StoredRun {

@@ -186,7 +186,8 @@ impl Names {
                 | Change::Replaced
                 | Change::Late(_)
                 | Change::Batch
-                | Change::Transition => None,
+                | Change::Transition
+                | Change::ClosedAt(_) => None,
             };
             words.extend(word);
         }

@@ -132,6 +132,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Properties.versioned".to_owned(), versioned::properties().encode_to_vec()),
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
+        ("Start.begun".to_owned(), rows::begun().encode_to_vec()),
+        ("Head.closed".to_owned(), rows::closed().encode_to_vec()),
         ("Update.reset".to_owned(), rows::written_update().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
@@ -161,6 +163,10 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(reset, rows::reset());
     let replaced = everlog_engine::ExecutionInfo::decode(bytes("Head.reset")).expect("a row of old is read");
     assert_eq!(replaced, rows::replaced());
+    let begun = everlog_engine::Start::decode(bytes("Start.begun")).expect("a row of old is read");
+    assert_eq!(begun, rows::begun());
+    let closed = everlog_engine::ExecutionInfo::decode(bytes("Head.closed")).expect("a row of old is read");
+    assert_eq!(closed, rows::closed());
     let written = Update::decode(bytes("Update.reset")).expect("a row of old is read");
     assert_eq!(written, rows::written_update());
 }

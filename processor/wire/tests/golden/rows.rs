@@ -163,6 +163,16 @@ pub fn reset() -> Start {
     }
 }
 
+/// Of a run that knows where in the journal it began.
+pub fn begun() -> Start {
+    Start { start_offset: 1_000_000, ..start() }
+}
+
+/// Of a run that knows where in the journal it closed.
+pub fn closed() -> ExecutionInfo {
+    ExecutionInfo { close_offset: 2_000_000, ..head() }
+}
+
 /// Of a run that was reset.
 pub fn replaced() -> ExecutionInfo {
     ExecutionInfo { reset_run_id: "new".into(), reset_event_id: 4, is_replaced: true, ..head() }
