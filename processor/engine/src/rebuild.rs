@@ -2,8 +2,8 @@
 //!
 //! An event changes the state by itself ([`crate::apply`]); what a machine changes silently next to an event it writes is
 //! said here a second time, by [`implied`]. No history holds: who has the run in a cache, the claims under which tasks are
-//! in workers' hands, attempts at activities that go on, and what they reported; tasks whose events are not written;
-//! where in the journal the run was closed;
+//! in workers' hands, attempts at activities that go on, and what they reported; tasks whose events are not written, and how many of
+//! them have failed in a row; where in the journal the run was closed;
 //! what became of updates that nobody has accepted, and the numbers of updates; signals' request ids; how many steps there were; whether an
 //! answer of another workflow that stands behind a task had come before it was completed, and so whether its build's point is resettable.
 

@@ -85,6 +85,13 @@ pub struct Task {
     /// Until when it is offered to nobody; 0 = it does not rest.
     #[prost(int64, tag = "19")]
     pub rest_until_ms: i64,
+    /// Tasks before it that have failed or timed out in an unbroken row, whatever came meanwhile. Those that failed because more had
+    /// come meanwhile count for nothing.
+    #[prost(int32, tag = "20")]
+    pub problems: i32,
+    /// Why the last of them failed; unspecified where it timed out.
+    #[prost(enumeration = "TaskFailedCause", tag = "21")]
+    pub failed_cause: i32,
 }
 
 /// The worker that has a run in its cache.
@@ -508,7 +515,8 @@ pub(crate) fn time_out_scheduled(draft: &mut Draft<'_>) {
     if draft.run.head.sticky.is_some() {
         draft.change(Change::Sticky(None));
     }
-    schedule(draft, task.attempt);
+    let Task { attempt, problems, failed_cause, .. } = task;
+    schedule_again(draft, Task { attempt, problems, failed_cause, ..Task::default() });
 }
 
 /// Forgets the worker that had the run in its cache. A task that waits for it goes to the normal queue.

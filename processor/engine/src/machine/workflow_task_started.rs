@@ -124,8 +124,9 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
 /// Ends the started task as failed and schedules the next attempt.
 pub(crate) fn fail_started(draft: &mut Draft<'_>, failed: Failed) {
     let Some(task) = draft.run.started_task().cloned() else { return };
+    let problem = Some(failed.cause).filter(|cause| *cause != i32::from(TaskFailedCause::UnhandledCommand));
     fail_for_good(draft, failed);
-    try_again(draft, &task, 0);
+    try_again(draft, &task, 0, problem);
 }
 
 /// Ends the started task as failed; there will be no other.
@@ -153,7 +154,8 @@ pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
     // A worker that had the run in its cache may simply be gone.
     let counts = draft.run.head.sticky.is_none() && draft.stamp.level >= level::RESTING_TASKS;
     end(draft);
-    try_again(draft, &task, task.unanswered.saturating_add(i32::from(counts)));
+    let unanswered = task.unanswered.saturating_add(i32::from(counts));
+    try_again(draft, &task, unanswered, Some(TaskFailedCause::Unspecified.into()));
 }
 
 /// Nobody got the task that was handed out.
@@ -167,8 +169,9 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
     if task.speculative {
         workflow_task::settle_updates(draft, false);
     } else {
-        let Task { attempt, unanswered, .. } = task;
-        workflow_task::schedule_again(draft, Task { attempt, unanswered, ..Task::default() });
+        let Task { attempt, unanswered, problems, failed_cause, .. } = task;
+        let next = Task { attempt, unanswered, problems, failed_cause, ..Task::default() };
+        workflow_task::schedule_again(draft, next);
     }
     Ok(Reply::Done)
 }
@@ -178,17 +181,21 @@ pub(crate) fn interrupt(draft: &mut Draft<'_>) {
     let Some(task) = draft.run.started_task().cloned() else { return };
     fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
     buffered_events::flush(draft);
-    try_again(draft, &task, task.unanswered);
+    try_again(draft, &task, task.unanswered, None);
 }
 
 /// Only a failure on the normal queue counts as an attempt: a sticky worker may simply be gone. Behind so many attempts in a row
-/// that were not answered the next one may have to rest.
-fn try_again(draft: &mut Draft<'_>, task: &Task, unanswered: i32) {
+/// that were not answered the next one may have to rest. `problem` is what was wrong with the run or its worker, if something was: a
+/// [`TaskFailedCause`], unspecified of a time-out.
+fn try_again(draft: &mut Draft<'_>, task: &Task, unanswered: i32, problem: Option<i32>) {
     let was_sticky = draft.run.head.sticky.is_some();
     workflow_task::reset_sticky(draft);
     let attempt = if was_sticky { 1 } else { task.attempt.saturating_add(1) };
     let rest_until_ms = workflow_task::rest_until_ms(draft, unanswered);
-    workflow_task::schedule_again(draft, Task { attempt, unanswered, rest_until_ms, ..Task::default() });
+    let problems = task.problems.saturating_add(i32::from(problem.is_some()));
+    let failed_cause = problem.unwrap_or(task.failed_cause);
+    let next = Task { attempt, unanswered, rest_until_ms, problems, failed_cause, ..Task::default() };
+    workflow_task::schedule_again(draft, next);
 }
 
 /// The task is over. Whether its workflow was about to close is not known any more.

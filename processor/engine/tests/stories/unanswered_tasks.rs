@@ -133,3 +133,23 @@ fn a_task_that_reached_nobody_rests_no_further() {
     let task = world.run().head.task.as_ref().expect("it is scheduled");
     assert_eq!((task.unanswered, task.is_resting()), (3, false));
 }
+
+#[test]
+fn a_run_counts_the_tasks_that_failed_in_a_row_whatever_comes_meanwhile() {
+    let mut world = World::new();
+    let problems = |world: &World| {
+        let task = world.run().head.task.as_ref().expect("it is scheduled");
+        (task.problems, task.failed_cause)
+    };
+    let unhandled = TaskFailedCause::NonDeterministicError;
+    world.start("order-1").claim().fail_task(unhandled).claim().signal("hurry").fail_task(unhandled);
+    assert_eq!(problems(&world), (2, unhandled.into()));
+    world.signal("again");
+    assert_eq!(problems(&world), (2, unhandled.into()), "news are no reason to forget them");
+    world.claim().advance(seconds(10));
+    assert_eq!(problems(&world), (3, TaskFailedCause::Unspecified.into()), "a time-out counts");
+    world.claim().fail_task(TaskFailedCause::UnhandledCommand);
+    assert_eq!(problems(&world).0, 3, "news are no problem");
+    world.task(|t| t.start_timer("pay", minutes(1))).signal("go on");
+    assert_eq!(problems(&world), (0, 0));
+}

@@ -52,6 +52,8 @@ fn told(run: &Run) -> Run {
         updates_held: 0,
         unanswered: 0,
         rest_until_ms: 0,
+        problems: 0,
+        failed_cause: 0,
         // As far as an event can say it.
         timeout_ms: span_ms(Some(Duration::from_ms(task.timeout_ms))),
         ..task

@@ -134,6 +134,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
         ("Start.begun".to_owned(), rows::begun().encode_to_vec()),
         ("Head.closed".to_owned(), rows::closed().encode_to_vec()),
+        ("Head.failing".to_owned(), rows::failing().encode_to_vec()),
         ("Update.reset".to_owned(), rows::written_update().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
@@ -167,6 +168,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(begun, rows::begun());
     let closed = everlog_engine::ExecutionInfo::decode(bytes("Head.closed")).expect("a row of old is read");
     assert_eq!(closed, rows::closed());
+    let failing = everlog_engine::ExecutionInfo::decode(bytes("Head.failing")).expect("a row of old is read");
+    assert_eq!(failing, rows::failing());
     let written = Update::decode(bytes("Update.reset")).expect("a row of old is read");
     assert_eq!(written, rows::written_update());
 }

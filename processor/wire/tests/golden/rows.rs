@@ -173,6 +173,13 @@ pub fn closed() -> ExecutionInfo {
     ExecutionInfo { close_offset: 2_000_000, ..head() }
 }
 
+/// Of a run of which task after task fails.
+pub fn failing() -> ExecutionInfo {
+    let cause = everlog_engine::api_types::TaskFailedCause::NonDeterministicError;
+    let task = Task { problems: 6, failed_cause: cause.into(), ..head().task.unwrap_or_default() };
+    ExecutionInfo { task: Some(task), ..head() }
+}
+
 /// Of a run that was reset.
 pub fn replaced() -> ExecutionInfo {
     ExecutionInfo { reset_run_id: "new".into(), reset_event_id: 4, is_replaced: true, ..head() }
