@@ -86,6 +86,9 @@ pub enum FilterError {
     /// A test that no query gives.
     #[error("a filter has a test that its attribute does not know")]
     Test,
+    /// Bytes that are no filter.
+    #[error("a filter cannot be decoded")]
+    Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -254,7 +257,7 @@ fn starts_with(value: &Value<'_>, prefix: &str) -> bool {
     match value {
         Value::String(text) => text.starts_with(prefix),
         Value::Int(number) => number.to_string().starts_with(prefix),
-        Value::Double(number) => format!("{number:?}").starts_with(prefix),
+        Value::Double(number) => number.to_string().starts_with(prefix),
         Value::Bool(is_true) => i64::from(*is_true).to_string().starts_with(prefix),
         Value::List(_) | Value::Time(_) => false,
     }
