@@ -21,21 +21,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// `everlog cluster`
 #[derive(Debug, Subcommand)]
 pub enum Cluster {
-    /// Print the nodes, and for each partition its owner, how far it is applied, and how far a restore has come.
+    /// Print the nodes, and of each partition its owner, its positions and the progress of a restore.
     ///
-    /// Ends with 0 where every partition is served, else with 3. A dead node whose partitions others serve is shown,
-    /// and does not count.
+    /// Exit codes: 0: every partition is served. 3: one is not. 1: the brokers do not answer. A dead node whose
+    /// partitions others serve changes nothing.
     Status(StatusArgs),
-    /// Give all partitions of a node to the others, and none to it from then on.
+    /// Move all partitions of a node to the others, and assign none to it from then on.
+    ///
+    /// Exit codes: 0: done. 2: requested, but not done within --within-s. 1: not requested.
     Drain(DrainArgs),
-    /// Give the group of a partition to a node, and leave it there while that node lives.
+    /// Move the group of a partition to a node, and pin it there while that node lives.
+    ///
+    /// Exit codes: 0: done. 2: requested, but not done within --within-s. 1: not requested.
     Move(MoveArgs),
 }
 
-/// Where settings come from.
+/// The file of settings.
 #[derive(Args, Debug)]
 pub struct SettingsOption {
-    /// The file of settings; without one, the environment and the defaults.
+    /// The file of settings [default: the environment and the defaults only].
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
 }
@@ -43,7 +47,7 @@ pub struct SettingsOption {
 /// `everlog cluster status`
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// Print one JSON object a line: the nodes, then the partitions, then warnings.
+    /// Print JSON, one object a line: the nodes, then the partitions, then warnings.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -55,10 +59,10 @@ pub struct StatusArgs {
 pub struct DrainArgs {
     /// The node, by its `server.name`.
     node: String,
-    /// Let it have partitions again.
+    /// Assign partitions to the node again.
     #[arg(long)]
     undo: bool,
-    /// How long to wait until it has none, in seconds.
+    /// How long to wait until the node has none, in seconds.
     #[arg(long, value_name = "S", default_value_t = 60)]
     within_s: u64,
     #[command(flatten)]
@@ -68,11 +72,11 @@ pub struct DrainArgs {
 /// `everlog cluster move`
 #[derive(Args, Debug)]
 pub struct MoveArgs {
-    /// One of the group's partitions.
+    /// A partition of the group.
     partition: u32,
-    /// The node, by its `server.name`; without one, the group is no longer pinned.
+    /// The node, by its `server.name` [default: none, which removes the pin].
     node: Option<String>,
-    /// How long to wait until it is there, in seconds.
+    /// How long to wait until the node serves the group, in seconds.
     #[arg(long, value_name = "S", default_value_t = 60)]
     within_s: u64,
     #[command(flatten)]

@@ -13,19 +13,19 @@ pub enum CommandKind {
     Start(Start),
     /// Send a signal to the open run.
     Signal(Signal),
-    /// Send a signal, to a run that is started where none is open.
+    /// Send a signal; start a run first if none is open.
     SignalWithStart(SignalWithStart),
-    /// Send an update to the open run; the reply has its result.
+    /// Send an update to the open run; the outcome has its result.
     Update(Update),
-    /// Send an update, to a run that is started where none is open.
+    /// Send an update; start a run first if none is open.
     UpdateWithStart(UpdateWithStart),
-    /// Ask the open run to cancel itself.
+    /// Request the cancellation of the open run.
     Cancel(Reason),
-    /// End the open run at once.
+    /// Terminate the open run at once.
     Terminate(Reason),
-    /// Say that an activity returned.
+    /// Complete an activity with a result.
     CompleteActivity(Complete),
-    /// Say that an attempt at an activity failed.
+    /// Fail the current attempt of an activity.
     FailActivity(Fail),
     /// Send a command in JSON from the standard input, as schemas/README.md describes it.
     Json,
@@ -34,25 +34,25 @@ pub enum CommandKind {
 /// The options of a start.
 #[derive(Args, Debug)]
 pub struct Start {
-    /// The name under which workers registered the workflow.
+    /// The workflow type, as workers register it.
     #[arg(long, value_name = "NAME")]
     workflow_type: String,
-    /// The queue that its workers poll.
+    /// The task queue that its workers poll.
     #[arg(long, value_name = "NAME")]
     task_queue: String,
     /// An argument, in JSON; may be repeated.
     #[arg(long, value_name = "JSON")]
     input: Vec<String>,
-    /// What to do about an open run of the Workflow Id: Fail, UseExisting or TerminateExisting.
+    /// If a run of the Workflow Id is open: Fail, UseExisting or TerminateExisting.
     #[arg(long, value_name = "POLICY")]
     conflict_policy: Option<String>,
-    /// What to do about a closed run of the Workflow Id: AllowDuplicate, AllowDuplicateFailedOnly or RejectDuplicate.
+    /// If a run of the Workflow Id is closed: AllowDuplicate, AllowDuplicateFailedOnly or RejectDuplicate.
     #[arg(long, value_name = "POLICY")]
     reuse_policy: Option<String>,
-    /// Timeout of the run, in milliseconds.
+    /// The timeout of the run, in milliseconds.
     #[arg(long, value_name = "MS")]
     run_timeout_ms: Option<i64>,
-    /// How long its first task waits, in milliseconds.
+    /// The delay of its first workflow task, in milliseconds.
     #[arg(long, value_name = "MS")]
     start_delay_ms: Option<i64>,
 }
@@ -63,10 +63,10 @@ pub struct Signal {
     /// The signal's name.
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// An argument of it, in JSON; may be repeated.
+    /// An argument of the signal, in JSON; may be repeated.
     #[arg(long, value_name = "JSON")]
     input: Vec<String>,
-    /// The run; without one, the current one.
+    /// The run [default: the current one].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
 }
@@ -87,16 +87,16 @@ pub struct SignalWithStart {
 /// An update.
 #[derive(Args, Debug)]
 pub struct Update {
-    /// The name of its handler.
+    /// The name of the update's handler.
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// An argument of it, in JSON; may be repeated.
+    /// An argument of the update, in JSON; may be repeated.
     #[arg(long, value_name = "JSON")]
     input: Vec<String>,
-    /// Its id: a run takes an update of this id once. Without one, that of the command.
+    /// The update's id; a run accepts it once [default: the command's id].
     #[arg(long, value_name = "ID")]
     update_id: Option<String>,
-    /// The run; without one, the current one.
+    /// The run [default: the current one].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct UpdateWithStart {
     /// An argument of the update, in JSON; may be repeated.
     #[arg(long, value_name = "JSON")]
     update_input: Vec<String>,
-    /// The update's id: a run takes an update of this id once. Without one, that of the command.
+    /// The update's id; a run accepts it once [default: the command's id].
     #[arg(long, value_name = "ID")]
     update_id: Option<String>,
     #[command(flatten)]
@@ -120,10 +120,10 @@ pub struct UpdateWithStart {
 /// The reason to end a run.
 #[derive(Args, Debug)]
 pub struct Reason {
-    /// The reason.
+    /// The reason, for the history.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// The run; without one, the current one.
+    /// The run [default: the current one].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
 }
@@ -134,10 +134,10 @@ pub struct Complete {
     /// The activity's id.
     #[arg(long, value_name = "ID")]
     activity_id: String,
-    /// Its result, in JSON.
+    /// The activity's result, in JSON.
     #[arg(long, value_name = "JSON")]
     result: Option<String>,
-    /// The run; without one, the current one.
+    /// The run [default: the current one].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
 }
@@ -148,16 +148,16 @@ pub struct Fail {
     /// The activity's id.
     #[arg(long, value_name = "ID")]
     activity_id: String,
-    /// What went wrong.
+    /// The message of the failure.
     #[arg(long, value_name = "TEXT")]
     message: String,
     /// The type of the error, for retry policies.
     #[arg(long, value_name = "NAME")]
     error_type: Option<String>,
-    /// No retry, whatever the policy says.
+    /// Do not retry, whatever the retry policy says.
     #[arg(long)]
     non_retryable: bool,
-    /// The run; without one, the current one.
+    /// The run [default: the current one].
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
 }

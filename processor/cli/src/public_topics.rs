@@ -22,16 +22,16 @@ const ASKED_RECORDS: usize = 500;
 /// How often a node is asked for new records.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Options that say where the log is.
+/// Options for the place of the log.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LogOptions {
-    /// The file with the settings; without one, the environment and the defaults.
+    /// The file of settings [default: the environment and the defaults only].
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The log is on these brokers.
+    /// Use the log on these brokers [default: kafka.bootstrap_servers].
     #[arg(long, value_name = "HOST:PORT[,...]")]
     pub kafka_bootstrap: Option<String>,
-    /// The log is embedded in the node that serves HTTP here [default, without brokers: http.address].
+    /// Use the embedded log of the node that serves HTTP here [default, without brokers: http.address].
     #[arg(long, value_name = "IP:PORT", conflicts_with = "kafka_bootstrap")]
     pub http_address: Option<SocketAddr>,
 }

@@ -18,9 +18,13 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How a topic is read.
 #[derive(Debug, Subcommand)]
 pub enum Read {
-    /// Print new records, for ever.
+    /// Print new records until interrupted.
+    ///
+    /// Exit codes: 0: all records were decoded. 3: one was not. 1: the topic could not be read.
     Tail(Tail),
-    /// Print all records, and end.
+    /// Print all records.
+    ///
+    /// Exit codes: 0: all records were decoded. 3: one was not. 1: the topic could not be read.
     Export(Export),
 }
 
@@ -43,7 +47,7 @@ pub struct Export {
     place: LogOptions,
     #[command(flatten)]
     filter: RecordFilter,
-    /// Go on for ever with new records.
+    /// Continue with new records until interrupted.
     #[arg(long)]
     follow: bool,
 }
@@ -51,30 +55,32 @@ pub struct Export {
 /// Which records are printed.
 #[derive(Args, Clone, Debug, Default)]
 struct RecordFilter {
-    /// Only those of this namespace.
+    /// Only records of this namespace.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Only those of this Workflow Id.
+    /// Only records of this Workflow Id.
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
-    /// Only those of this run.
+    /// Only records of this run.
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
-    /// Only those of this type, such as WorkflowExecutionStarted: of replies their status, of rejections their code.
-    /// May be repeated.
+    /// Only records of this type; may be repeated.
+    ///
+    /// The type of an event, such as WorkflowExecutionStarted, the status of a reply, or the code of a rejection.
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only those of this partition of the topic.
+    /// Only records of this partition of the topic.
     #[arg(long, value_name = "NUMBER")]
     partition: Option<u32>,
-    /// Begin at this offset of the partition.
+    /// Start at this offset of the partition.
     #[arg(long, value_name = "NUMBER", requires = "partition")]
     from_offset: Option<u64>,
-    /// End after so many lines.
+    /// Stop after this number of lines.
     #[arg(long, value_name = "COUNT")]
     limit: Option<u64>,
-    /// The schema registry that knows the schemas of other releases [default: registry.url, else
-    /// that of the node; on brokers none, and all records count as this release's].
+    /// The schema registry with the schemas of other releases [default: registry.url, else the node's].
+    ///
+    /// On Kafka without a registry, all records are decoded with the schemas of this release.
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
 }

@@ -15,26 +15,27 @@ use crate::{ExitStatus, write_line};
 /// `everlog schemas`
 #[derive(Debug, Subcommand)]
 pub enum Schemas {
-    /// Register the schemas of the public topics, or find them registered.
+    /// Register the schemas of the public topics that are not registered.
     ///
-    /// Prints each subject with its id. Ends with 3 where the registry refuses, 1 where it does not answer.
+    /// Prints each subject with its id. Exit codes: 0: all are registered. 3: the registry refuses. 1: it does not answer.
     Register(Registry),
-    /// Say whether the schemas of the public topics are registered; changes nothing.
+    /// Check that the schemas of the public topics are registered. Changes nothing.
     ///
-    /// Prints each subject with its id. Ends with 3 where one is missing, 1 where the registry does not answer.
+    /// Prints each subject with its id. Exit codes: 0: all are registered. 3: one is missing. 1: the registry does not
+    /// answer.
     Check(Registry),
 }
 
-/// Which registry.
+/// The registry and the names of its subjects.
 #[derive(Args, Debug)]
 pub struct Registry {
-    /// The registry, with Confluent's paths, such as http://registry:8081 or http://registry:8080/apis/ccompat/v7.
+    /// The registry, which has Confluent's API: http://registry:8081 or http://registry:8080/apis/ccompat/v7.
     #[arg(long, value_name = "URL")]
     registry: String,
-    /// What the names of the topics begin with [default: kafka.prefix].
+    /// The prefix of the names of the topics [default: kafka.prefix].
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// How long a registry that does not answer is asked again, in milliseconds.
+    /// How long to retry while the registry does not answer, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
 }

@@ -28,32 +28,32 @@ const WAIT: Duration = Duration::from_millis(200);
 /// `everlog command`
 #[derive(Debug, Subcommand)]
 pub enum Commands {
-    /// Send one command to the topic `commands`.
+    /// Send a command to the topic `commands`.
     ///
-    /// Prints where the command is stored, and with --reply its outcome. Ends with 0 where it is sent (with --reply:
-    /// executed), 3 where it is refused, 2 where the outcome is unknown, 1 where nothing was sent.
+    /// Prints the topic, partition and offset of the command, and with --reply its outcome. Exit codes: 0: sent, or with
+    /// --reply executed. 3: refused. 2: the outcome is unknown. 1: nothing was sent.
     Send(Send),
 }
 
 /// `everlog command send`
 #[derive(Args, Debug)]
 pub struct Send {
-    /// The Workflow Id: the key of the record.
+    /// The Workflow Id, which is the key of the record.
     #[arg(long, value_name = "ID")]
     workflow_id: String,
-    /// The namespace; without one, the node's default.
+    /// The namespace [default: the node's default namespace].
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// A command with this id is executed once, however often it is sent.
+    /// The id of the command; it is executed once, however often it is sent.
     #[arg(long, value_name = "ID")]
     command_id: Option<String>,
-    /// Not before this time: milliseconds since 1970, or from now on, such as +30s, +5m, +2h or +7d.
+    /// Do not execute it before this time: milliseconds since 1970, or from now: +30s, +5m, +2h, +7d.
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     deliver_at: Option<String>,
     /// Wait for the outcome and print it.
     #[arg(long)]
     reply: bool,
-    /// How long the outcome is waited for, in milliseconds.
+    /// How long to wait for the outcome, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "reply")]
     reply_timeout_ms: u64,
     #[command(flatten)]

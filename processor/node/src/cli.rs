@@ -10,73 +10,74 @@ use everlog_cli::read::Read;
 use everlog_cli::schemas::Schemas;
 use everlog_cli::send::Commands;
 
-/// With what it is built from, for bug reports.
+/// The version and the source that it is built from, for bug reports.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\n", env!("EVERLOG_BUILT_FROM"));
 
-/// Durable workflows on a log, for Temporal's SDKs.
+/// A durable workflow engine on a log, for Temporal's SDKs.
 #[derive(Debug, Parser)]
 #[command(name = "everlog", version, long_version = LONG_VERSION, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the binary can do.
+/// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a server on this machine, without any configuration.
+    /// Run a server for development, without any configuration.
     ///
-    /// Everything else can be set by variables named EVERLOG_SECTION__KEY; docs/configuration.md lists them.
+    /// Environment variables named EVERLOG_SECTION__KEY set everything else. docs/configuration.md lists them.
     Dev(Dev),
-    /// Run a server with all settings from a file and the environment.
+    /// Run a server with the settings of a file and of the environment.
     ///
-    /// Variables named EVERLOG_SECTION__KEY go before the file; docs/configuration.md lists them.
+    /// Environment variables named EVERLOG_SECTION__KEY override the file. docs/configuration.md lists them.
     Serve(Settings),
-    /// Print every setting as `serve` would use it, and do nothing else.
+    /// Print every setting as `serve` would use it.
     Config(Settings),
-    /// Make the topics of a log on Kafka, or say what is wrong with them.
+    /// Create the topics of a log on Kafka, or check them.
     ///
-    /// Ends with 0 where they can be served on, 3 where serving on them is refused, 1 where nobody could look.
+    /// Exit codes: 0: a node can use the topics. 3: a node would refuse them. 1: they could not be checked.
     #[command(subcommand)]
     Topics(TopicsCommand),
-    /// Print what happens in workflows, one event in JSON a line.
+    /// Print the events of workflows, one JSON object a line.
     #[command(subcommand)]
     Events(Read),
-    /// Print what became of commands, one outcome in JSON a line.
+    /// Print the outcomes of commands, one JSON object a line.
     #[command(subcommand)]
     Replies(Read),
-    /// Print commands that were refused or could not be read, one in JSON a line.
+    /// Print the commands that were refused or cannot be decoded, one JSON object a line.
     #[command(subcommand)]
     Rejections(Read),
-    /// Send commands to workflows.
+    /// Send a command to a workflow.
     #[command(subcommand, name = "command")]
     Send(Commands),
-    /// Register the schemas of the public topics, or look whether they are.
+    /// Register the schemas of the public topics, or check that they are registered.
     #[command(subcommand)]
     Schemas(Schemas),
-    /// Look at the nodes that share a log on Kafka, and say who is to have what.
+    /// Show the nodes that share a log on Kafka, drain a node, or move partitions.
     #[command(subcommand)]
     Cluster(Cluster),
-    /// Look at a log and what it stands on, and say what is wrong and how it is put right.
+    /// Check a log and what it depends on, and print how to repair what is wrong.
     ///
-    /// Moves and fences nothing. Ends with 0 where all is well, 3 where something is not, 1 where nobody could look.
+    /// Changes nothing, and interrupts no node. Exit codes: 0: no check failed. 3: a check failed. 1: nothing could be
+    /// checked.
     Doctor(Doctor),
 }
 
 /// `everlog topics`
 #[derive(Debug, Subcommand)]
 pub enum TopicsCommand {
-    /// Say what `create` would make and what differs; changes nothing.
+    /// Print what `create` would create, and what differs. Changes nothing.
     Plan(Settings),
-    /// Make the topics that are missing; those that are there stay as they are.
+    /// Create the missing topics. Existing topics are not changed.
     Create(Settings),
-    /// Say what differs, what it means and how it is put right.
+    /// Print what differs, what it means and how to repair it. Changes nothing.
     Check(Settings),
 }
 
 impl TopicsCommand {
-    /// Where the settings come from.
+    /// The options for the settings.
     pub fn settings(&self) -> &Settings {
         match self {
             Self::Plan(settings) | Self::Create(settings) | Self::Check(settings) => settings,
@@ -87,37 +88,36 @@ impl TopicsCommand {
 /// `everlog dev`
 #[derive(Args, Debug, Default)]
 pub struct Dev {
-    /// Where SDKs and the temporal CLI connect; port 0 takes a free one [default: 127.0.0.1:7233].
+    /// Address for SDKs and the temporal CLI; port 0 picks a free port [default: 127.0.0.1:7233].
     #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub address: Option<SocketAddr>,
-    /// Where metrics and health are served; port 0 takes a free one [default: 127.0.0.1:9233].
+    /// Address of metrics and health checks; port 0 picks a free port [default: 127.0.0.1:9233].
     #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub metrics_address: Option<SocketAddr>,
-    /// Where the schema registry is served, and commands are taken over HTTP; port 0 takes a free one [default:
-    /// 127.0.0.1:7234].
+    /// Address of the schema registry and of commands over HTTP; port 0 picks a free port [default: 127.0.0.1:7234].
     #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub http_address: Option<SocketAddr>,
-    /// Where everything is kept; made when missing [default: ./everlog-data].
+    /// The data directory; created if it is missing [default: ./everlog-data].
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Keep everything in a new directory that is removed at the end.
+    /// Use a temporary data directory, which is removed at the end.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// Keep the log on these brokers instead; topics that are missing are made, with one replica.
+    /// Keep the log on these brokers; missing topics are created with one replica.
     #[arg(long, value_name = "HOST:PORT[,...]")]
     pub kafka_bootstrap: Option<String>,
 }
 
-/// Where settings come from.
+/// The file of settings.
 #[derive(Args, Debug)]
 pub struct Settings {
-    /// The file; without one, the environment and the defaults.
+    /// The file of settings [default: the environment and the defaults only].
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_unparsed| "allowed is an IP address and a port, such as 127.0.0.1:7233".into())
+    text.parse().map_err(|_unparsed| "expected an IP address and a port, such as 127.0.0.1:7233".into())
 }
 
 #[cfg(test)]

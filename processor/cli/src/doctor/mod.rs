@@ -17,19 +17,19 @@ use crate::{ExitStatus, write_line};
 /// `everlog doctor`
 #[derive(Args, Debug)]
 pub struct Doctor {
-    /// The file with the settings; without one, the environment and the defaults.
+    /// The file of settings [default: the environment and the defaults only].
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
-    /// The log is on these brokers.
+    /// Check the log on these brokers [default: kafka.bootstrap_servers].
     #[arg(long, value_name = "HOST:PORT[,...]")]
     kafka_bootstrap: Option<String>,
-    /// The data directory of an embedded log [default: server.data_dir].
+    /// Check the embedded log in this data directory [default, without brokers: server.data_dir].
     #[arg(long, value_name = "DIR", conflicts_with = "kafka_bootstrap")]
     data_dir: Option<std::path::PathBuf>,
-    /// A schema registry to check too [default: registry.url].
+    /// Check this schema registry too [default: registry.url].
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
-    /// Print one JSON object a line.
+    /// Print JSON, one object a line.
     #[arg(long)]
     json: bool,
 }
