@@ -1,4 +1,4 @@
-//! The client of a schema registry: ids of this release's own schemas, and schemas of others by id.
+//! A client for a schema registry: finds the ids of this release's own schemas, and any schema by its id.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{CompatibilityLevel, Error, Registry};
 
 /// Timeout of one request.
 const REQUEST_MS_MAX: u64 = 10_000;
-/// First pause before a failed request is repeated. It doubles each time, up to PAUSE_MS_MAX.
+/// First pause before a failed request is retried. The pause doubles each time, up to PAUSE_MS_MAX.
 const PAUSE_MS: u64 = 50;
 const PAUSE_MS_MAX: u64 = 1_000;
 
@@ -36,8 +36,8 @@ impl Ids {
         }
     }
 
-    /// Registers our schemas with the built-in registry. `topic` gives the full name of a topic. Waits for the
-    /// storage.
+    /// Registers this release's schemas with the built-in registry. `topic` returns the full name of a topic. Blocks on
+    /// the storage.
     ///
     /// # Errors
     /// [`Error`].
@@ -58,35 +58,35 @@ impl Ids {
     }
 }
 
-/// Why a registry gave no usable answer.
+/// Why a request to a registry failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// It cannot be reached, or not in time: try again.
+    /// No usable response in time: retry.
     #[error("the schema registry at {url} cannot be reached: {detail}")]
     Unreachable {
-        /// Where it should be.
+        /// The registry's URL, without credentials.
         url: String,
-        /// What happened.
+        /// The cause, in words.
         detail: String,
     },
-    /// It refuses: trying again would not help.
+    /// The registry refuses the request: a retry does not help.
     #[error("the schema registry refuses {subject}: {detail} (code {code})")]
     Refused {
-        /// What was asked for.
+        /// The subject or the schema of the request.
         subject: String,
-        /// The registry's number.
+        /// The registry's error code.
         code: u64,
-        /// In its words.
+        /// The registry's message.
         detail: String,
     },
 }
 
-/// Whether a registry knows an id.
+/// The result of a look-up by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The schema's text.
     Schema(String),
-    /// It says that there is none.
+    /// The registry has no schema of this id.
     Unknown,
 }
 
@@ -98,14 +98,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the registry at a URL, which may name a user and a password, and a path such as Apicurio's
+    /// A client for the registry at a URL. The URL may have a user and a password, and a path such as Apicurio's
     /// `/apis/ccompat/v7`.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`]: the URL is none, or the system has no certificates to trust.
+    /// [`ClientError::Unreachable`]: the URL is invalid, or the system has no trusted certificates.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let url = url.trim_end_matches('/').to_owned();
-        // Set once per process; the first call has chosen.
+        // Set once per process: a later call fails, and the first provider stays.
         let _first = rustls::crypto::ring::default_provider().install_default();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: bare(&url), detail: words(&error) };
@@ -118,7 +118,7 @@ impl Client {
         Ok(Self { url, http })
     }
 
-    /// Registers our schemas, or finds them registered; tries again until the deadline where the registry is away.
+    /// Registers this release's schemas unless they are registered. Retries until the deadline.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -130,7 +130,7 @@ impl Client {
         self.ids(topic, deadline, "/versions").await
     }
 
-    /// Finds our schemas, and registers nothing; tries again until the deadline where the registry is away.
+    /// Finds the ids of this release's schemas, and registers nothing. Retries until the deadline.
     ///
     /// # Errors
     /// [`ClientError`]; `Refused` with 40401 or 40403: the schema is not registered.
@@ -155,22 +155,22 @@ impl Client {
             let body = json!({"schema": noun.text()});
             let answer = self.persist(&Method::POST, &path, Some(&body), &subject, deadline).await?;
             let given = answer["id"].as_u64().and_then(|id| u32::try_from(id).ok());
-            *id = given.ok_or_else(|| self.strange("an answer without an id"))?;
+            *id = given.ok_or_else(|| self.strange("the response has no id"))?;
         }
         let [event, command, outcome, rejection] = ids;
         Ok(Ids { event, command, outcome, rejection })
     }
 
-    /// The schema of an id; asked once.
+    /// The schema of an id. Does not retry.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`]: it is unknown whether there is one.
+    /// [`ClientError::Unreachable`]: whether the schema exists is unknown.
     pub async fn schema(&self, id: u32) -> Result<Found, ClientError> {
         let path = format!("/schemas/ids/{id}");
         match self.ask(&Method::GET, &path, None, &format!("the schema {id}")).await {
             Ok(answer) => match answer["schema"].as_str() {
                 Some(text) => Ok(Found::Schema(text.to_owned())),
-                None => Err(self.strange("an answer without a schema")),
+                None => Err(self.strange("the response has no schema")),
             },
             Err(ClientError::Refused { code: 40_400..=40_499 | 404, .. }) => Ok(Found::Unknown),
             Err(ClientError::Refused { code, detail, .. }) => {
@@ -193,7 +193,7 @@ impl Client {
             let away = match timeout_at(deadline, self.ask(method, path, body, subject)).await {
                 Ok(Err(away @ ClientError::Unreachable { .. })) => away,
                 Ok(answer) => return answer,
-                Err(_elapsed) => return Err(self.strange("no answer in time")),
+                Err(_elapsed) => return Err(self.strange("no response in time")),
             };
             let next = Instant::now() + Duration::from_millis(pause_ms);
             if next >= deadline {
@@ -223,15 +223,15 @@ impl Client {
         let status = response.status();
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(away)? {
-            // Quotes in the text of a schema take two bytes.
+            // JSON escapes each quote in the text of a schema, which takes two bytes.
             if bytes.len() + chunk.len() > 2 * SCHEMA_BYTES_MAX + 4_096 {
-                return Err(self.strange("an answer that is too long"));
+                return Err(self.strange("the response is too long"));
             }
             bytes.extend_from_slice(&chunk);
         }
         let answer: Result<Value, _> = serde_json::from_slice(&bytes);
         if status.is_success() {
-            return answer.map_err(|_error| self.strange("an answer that is not JSON"));
+            return answer.map_err(|_error| self.strange("the response is not JSON"));
         }
         let answer = answer.unwrap_or_default();
         let detail =
@@ -248,7 +248,7 @@ impl Client {
     }
 }
 
-/// The error with its causes: the client's own text only says that it could not send.
+/// The error with its causes, because the outermost text says only that the request failed.
 fn words(error: &reqwest::Error) -> String {
     let mut words = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -259,7 +259,7 @@ fn words(error: &reqwest::Error) -> String {
     words
 }
 
-/// A URL without the password in it.
+/// A URL without its user and password.
 fn bare(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
@@ -269,7 +269,7 @@ fn bare(url: &str) -> String {
     }
 }
 
-/// A subject as a part of a path.
+/// A subject as one segment of a path, percent-encoded.
 fn escaped(subject: &str) -> String {
     let mut escaped = String::with_capacity(subject.len());
     for byte in subject.bytes() {

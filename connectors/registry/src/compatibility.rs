@@ -1,11 +1,11 @@
-//! Compatibility of schemas: the levels of a subject, and its checks.
+//! Compatibility of schemas: the levels, and the check of a new schema by a level.
 
 use std::sync::Arc;
 
 use crate::avro::{AvroSchema, Fault, incompatibilities};
 use crate::work_budget::{Stopped, WorkBudget};
 
-/// A version of a subject that a new schema is held against.
+/// A version of a subject that a new schema is compared with.
 #[derive(Clone, Debug)]
 pub(crate) struct Old {
     pub(crate) version: u32,
@@ -13,33 +13,33 @@ pub(crate) struct Old {
     pub(crate) text: Arc<str>,
 }
 
-/// What a new schema is checked against: a level and its versions, the latest first.
+/// A level, and the versions that it compares a new schema with, the latest first.
 pub(crate) struct Against {
     pub(crate) level: CompatibilityLevel,
     pub(crate) old: Vec<Old>,
 }
 
-/// What a new schema of a subject has to be able to do.
+/// A compatibility level: what a new schema of a subject must be able to read, and what must be able to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompatibilityLevel {
-    /// Nothing.
+    /// No check.
     None,
-    /// Read what the latest one wrote.
+    /// The new schema reads data of the latest version.
     Backward,
-    /// Read what any one wrote.
+    /// The new schema reads data of every version.
     BackwardTransitive,
-    /// Write what the latest one reads.
+    /// The latest version reads data of the new schema.
     Forward,
-    /// Write what any one reads.
+    /// Every version reads data of the new schema.
     ForwardTransitive,
-    /// Both, with the latest one.
+    /// Backward and forward with the latest version.
     Full,
-    /// Both, with every one.
+    /// Backward and forward with every version.
     FullTransitive,
 }
 
 impl CompatibilityLevel {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Self; 7] = [
         Self::None,
         Self::Backward,
@@ -50,7 +50,7 @@ impl CompatibilityLevel {
         Self::FullTransitive,
     ];
 
-    /// As it is written.
+    /// The name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "NONE",
@@ -63,12 +63,12 @@ impl CompatibilityLevel {
         }
     }
 
-    /// The level of this name, in large or small letters.
+    /// The level of a name, in any case of letters.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }
 
-    /// How many versions count, from the latest one on.
+    /// How many versions are compared, from the latest one backwards.
     pub(crate) fn versions_max(self) -> usize {
         match self {
             Self::None => 0,
@@ -79,7 +79,7 @@ impl CompatibilityLevel {
 }
 
 impl Against {
-    /// Whether it is the same: an id is given out once.
+    /// Whether both compare with the same versions. Ids are never reused, so their texts are the same too.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let same = |(one, other): (&Old, &Old)| (one.version, one.id) == (other.version, other.id);
         self.level == other.level
@@ -87,8 +87,8 @@ impl Against {
             && self.old.iter().zip(&other.old).all(same)
     }
 
-    /// Checks a new schema: what does not go together with the latest version that it does not go with, one line each;
-    /// none where it goes with all.
+    /// Checks a new schema. Returns the incompatibilities with the latest version that it is incompatible with, one line
+    /// each; none if it is compatible with all.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -105,11 +105,11 @@ impl Against {
     }
 
     fn check_one(&self, new: &AvroSchema, old: &str, steps: &WorkBudget) -> Result<Vec<String>, Stopped> {
-        // Another release may have taken what this one does not.
+        // Another release may have accepted a schema that this one cannot parse.
         let old = match AvroSchema::parse(old, steps) {
             Ok(old) => old,
             Err(Fault::Invalid(reason)) => {
-                return Ok(vec![format!("the earlier schema cannot be read: {reason}")]);
+                return Ok(vec![format!("the earlier schema cannot be parsed: {reason}")]);
             }
             Err(Fault::Stopped(stopped)) => return Err(stopped),
         };

@@ -1,36 +1,36 @@
-//! Errors of the registry, with Confluent's codes.
+//! Errors of the registry, with Confluent's codes and messages.
 
-/// A refusal, as Confluent's registry numbers them.
+/// Why a request was refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No such subject.
     #[error("Subject '{0}' not found.")]
     SubjectUnknown(String),
-    /// No such version of the subject; none means the latest.
+    /// The subject has no such version; `None`: it has no latest one.
     #[error("Version {} not found.", number(*.0))]
     VersionUnknown(Option<u32>),
     /// No such schema.
     #[error("Schema {0}not found")]
     SchemaUnknown(String),
-    /// The subject is deleted, and can be deleted for good.
+    /// The subject is soft-deleted already; it can be deleted permanently.
     #[error("Subject '{0}' was soft deleted. Set permanent=true to delete permanently")]
     SubjectDeleted(String),
-    /// The subject is to be deleted for good, and is not deleted yet.
+    /// The subject must be soft-deleted before it is deleted permanently.
     #[error("Subject '{0}' was not deleted first before being permanently deleted")]
     SubjectNotDeleted(String),
-    /// The version is deleted, and can be deleted for good.
+    /// The version is soft-deleted already; it can be deleted permanently.
     #[error("Subject '{0}' Version {1} was soft deleted. Set permanent=true to delete permanently")]
     VersionDeleted(String, u32),
-    /// The version is to be deleted for good, and is not deleted yet.
+    /// The version must be soft-deleted before it is deleted permanently.
     #[error("Subject '{0}' Version {1} was not deleted first before being permanently deleted")]
     VersionNotDeleted(String, u32),
-    /// The subject has no level of its own.
+    /// The subject has no compatibility level of its own.
     #[error("Subject '{0}' does not have subject-level compatibility configured")]
     LevelUnknown(String),
     /// The subject has no mode of its own.
     #[error("Subject '{0}' does not have subject-level mode configured")]
     ModeUnknown(String),
-    /// The schema is none, or one that is not taken.
+    /// The schema is invalid or not supported.
     #[error("Invalid schema: {0}")]
     SchemaInvalid(String),
     /// The version is neither a number from 1 nor `latest`.
@@ -38,51 +38,51 @@ pub enum Error {
         "The specified version '{0}' is not a valid version id. Allowed values are between [1, 2^31-1] and the string \"latest\""
     )]
     VersionInvalid(String),
-    /// There is no such level.
+    /// No such compatibility level.
     #[error(
         "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
     )]
     LevelInvalid,
-    /// There is no such mode.
+    /// No such mode.
     #[error("Invalid mode. Valid values are READWRITE and READONLY")]
     ModeInvalid,
-    /// The mode of the subject does not let it happen.
+    /// The mode of the subject does not allow it.
     #[error("{0}")]
     NotPermitted(String),
-    /// The request is not what it should be.
+    /// The request is malformed.
     #[error("Unprocessable entity: {0}")]
     Request(String),
-    /// The schema does not go with those that are there.
+    /// The schema is incompatible with an earlier version.
     #[error(
         "Schema being registered is incompatible with an earlier schema for subject \"{subject}\", details: {detail}"
     )]
     Incompatible {
         /// The subject.
         subject: String,
-        /// What does not go together.
+        /// The incompatibilities.
         detail: String,
     },
     /// A limit of the registry is reached.
     #[error("Limit reached: {0}")]
     Limit(String),
-    /// It cannot be stored, or could not be read.
+    /// The storage failed, or a stored row is damaged.
     #[error("Error in the backend data store: {0}")]
     Storage(String),
-    /// It takes more steps than these to read and compare the schemas.
+    /// To parse and compare the schemas takes more steps than this limit.
     #[error(
-        "Invalid schema: to read it and to compare it takes more than {0} steps, the bound of registry.check_steps_max: \
-         fewer types, fields, symbols, versions or bytes take fewer"
+        "Invalid schema: to parse and compare it takes more than {0} steps, the limit registry.check_steps_max; \
+         reduce its types, fields, symbols or bytes, or the versions of the subject"
     )]
     TooMuchWork(usize),
-    /// A list has more bytes than these.
+    /// The schemas of a list have more bytes than this limit.
     #[error(
-        "The schemas of this list have more than {0} bytes, the bound of registry.list_bytes_max: ask for fewer by limit and offset"
+        "The schemas of this list have more than {0} bytes, the limit registry.list_bytes_max; request fewer with limit and offset"
     )]
     ListTooLong(usize),
-    /// Nobody waits for the answer.
-    #[error("Nobody waits for the answer any more")]
-    Unwanted,
-    /// Too many requests at once.
+    /// The caller has closed its connection.
+    #[error("The caller has closed its connection")]
+    Abandoned,
+    /// Too many requests run at once.
     #[error("Too many requests at once")]
     Busy,
 }
@@ -111,11 +111,11 @@ impl Error {
             | Self::ListTooLong(_) => 422,
             Self::Limit(_) => 429,
             Self::Storage(_) => 500,
-            Self::Busy | Self::Unwanted => 503,
+            Self::Busy | Self::Abandoned => 503,
         }
     }
 
-    /// Confluent's number.
+    /// Confluent's error code.
     pub fn code(&self) -> u32 {
         match self {
             Self::SubjectUnknown(_) => 40_401,
@@ -136,12 +136,12 @@ impl Error {
             Self::Request(_) | Self::ListTooLong(_) => 422,
             Self::Limit(_) => 42_901,
             Self::Storage(_) => 50_001,
-            Self::Busy | Self::Unwanted => 50_302,
+            Self::Busy | Self::Abandoned => 50_302,
         }
     }
 }
 
-/// The latest version has the number -1 to Confluent's clients.
+/// Confluent's clients know the latest version as -1.
 fn number(version: Option<u32>) -> i64 {
     version.map_or(-1, i64::from)
 }

@@ -1,4 +1,4 @@
-//! Confluent's REST API.
+//! Confluent's REST API: the routes, their parameters and their bodies.
 
 mod serve;
 
@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 
 use crate::compatibility::{Against, CompatibilityLevel};
 use crate::error::Error;
-use crate::http::serve::{Shop, answer, failure};
+use crate::http::serve::{RequestRunner, answer, failure};
 use crate::mode::Mode;
 use crate::subjects::{Subjects, Version, Which};
 use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 use crate::{Registry, Schema};
 
-/// Schemas of one response that lists them.
+/// Schemas in one list.
 const SCHEMAS_MAX: usize = 1_000;
 
 type QueryParameters = HashMap<String, String>;
 
-/// The registry's routes, from the root of the URL that clients are given.
+/// The registry's routes, at the root of the registry's URL.
 pub fn router(registry: Registry) -> Router {
     let limits = registry.limits;
-    // The text of a schema stands in JSON, where each of its quotes takes two bytes.
+    // JSON escapes each quote in the text of a schema, which takes two bytes.
     let body_bytes_max = limits.schema_bytes_max.saturating_mul(2).saturating_add(4_096);
     Router::new()
         .route("/", get(async || answer(Ok(json!({})))))
@@ -60,10 +60,10 @@ pub fn router(registry: Registry) -> Router {
             failure(StatusCode::METHOD_NOT_ALLOWED, 405, "HTTP 405 Method Not Allowed")
         })
         .layer(DefaultBodyLimit::max(body_bytes_max))
-        .with_state(Shop::of(registry))
+        .with_state(RequestRunner::of(registry))
 }
 
-/// Whether a parameter is true, in whatever letters a language writes that.
+/// Whether a parameter is true, in any case of letters.
 fn is_true(asked: &QueryParameters, name: &str) -> bool {
     asked.get(name).is_some_and(|given| given.eq_ignore_ascii_case("true"))
 }
@@ -75,7 +75,7 @@ fn which(asked: &QueryParameters) -> Which {
     }
 }
 
-/// Which members of a list: with those that are deleted, or only those.
+/// Which members of a list: live ones, all, or deleted ones only.
 fn which_of_a_list(asked: &QueryParameters) -> Which {
     match is_true(asked, "deletedOnly") || is_true(asked, "deleted_only") {
         true => Which::Deleted,
@@ -83,7 +83,7 @@ fn which_of_a_list(asked: &QueryParameters) -> Which {
     }
 }
 
-/// The part of a list that is asked for: from `offset` on, `limit` at most where that is not negative.
+/// The requested part of a list: from `offset`, at most `limit`. A negative `limit` is no limit.
 fn part<T>(asked: &QueryParameters, list: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let number = |name: &str| asked.get(name).and_then(|given| given.parse::<usize>().ok());
     list.skip(number("offset").unwrap_or(0)).take(number("limit").unwrap_or(usize::MAX))
@@ -93,15 +93,15 @@ fn page(asked: &QueryParameters, list: impl Iterator<Item = Value>) -> Value {
     part(asked, list).collect()
 }
 
-/// Subjects begin with this; `:*:` stands in front for all contexts, of which there is one.
+/// The prefix of the requested subjects. A leading `:*:` means all contexts; there is only one.
 fn prefix(asked: &QueryParameters) -> &str {
     let given = asked.get("subjectPrefix").map(String::as_str).unwrap_or_default();
     given.strip_prefix(":*:").unwrap_or(given)
 }
 
-/// The body of a request that brings a schema.
+/// The body of a request with a schema.
 #[derive(Deserialize)]
-struct Given {
+struct SubmittedBody {
     schema: String,
     #[serde(rename = "schemaType")]
     kind: Option<String>,
@@ -111,16 +111,19 @@ struct Given {
     rules: Option<Value>,
 }
 
-fn given(body: &[u8]) -> Result<String, Error> {
-    let given: Given = serde_json::from_slice(body).map_err(|error| Error::Request(error.to_string()))?;
+fn submitted_text(body: &[u8]) -> Result<String, Error> {
+    let given: SubmittedBody =
+        serde_json::from_slice(body).map_err(|error| Error::Request(error.to_string()))?;
     if let Some(kind) = given.kind.filter(|kind| kind != "AVRO") {
-        return Err(Error::SchemaInvalid(format!("schemas of the type {kind} are not taken, only AVRO")));
+        return Err(Error::SchemaInvalid(format!("the schema type {kind} is not supported; use AVRO")));
     }
     if given.references.is_some_and(|references| !references.is_empty()) {
-        return Err(Error::SchemaInvalid("references are not taken: a schema has to be whole".into()));
+        return Err(Error::SchemaInvalid(
+            "references are not supported; include the referenced types".into(),
+        ));
     }
     if given.metadata.is_some() || given.rules.is_some() {
-        return Err(Error::SchemaInvalid("metadata and rules are not taken".into()));
+        return Err(Error::SchemaInvalid("metadata and rules are not supported".into()));
     }
     Ok(given.schema)
 }
@@ -150,7 +153,7 @@ fn id_given(id: &str) -> Result<u32, Error> {
     id.parse().map_err(|_error| Error::SchemaUnknown(format!("{id} ")))
 }
 
-fn told(subject: &str, schema: &Schema) -> Value {
+fn schema_json(subject: &str, schema: &Schema) -> Value {
     let Schema { id, version, text, is_deleted } = schema;
     let mut told = json!({"subject": subject, "version": version, "id": id, "schema": &**text});
     if *is_deleted {
@@ -163,15 +166,16 @@ fn json_of(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error::Storage(error.to_string()))
 }
 
-async fn schemas(State(shop): State<Shop>, Query(asked): Query<QueryParameters>) -> Response {
-    shop.serve(move |registry| {
-        let found = registry.with(|book| schemas_of(book, &asked))?;
-        Ok(found.iter().map(|(subject, schema)| told(subject, schema)).collect())
-    })
-    .await
+async fn schemas(State(runner): State<RequestRunner>, Query(asked): Query<QueryParameters>) -> Response {
+    runner
+        .serve(move |registry| {
+            let found = registry.with(|book| schemas_of(book, &asked))?;
+            Ok(found.iter().map(|(subject, schema)| schema_json(subject, schema)).collect())
+        })
+        .await
 }
 
-/// The schemas that are asked for, with their subjects.
+/// The requested schemas, with their subjects.
 fn schemas_of(book: &Subjects, asked: &QueryParameters) -> Result<Vec<(String, Schema)>, Error> {
     let (which, latest) = (which(asked), is_true(asked, "latestOnly"));
     let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(asked)));
@@ -198,29 +202,30 @@ async fn by_guid(Path(guid): Path<String>) -> Response {
 }
 
 async fn by_id(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(id): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let mut found = json!({"schema": text_of(book, &id)?});
-        if is_true(&asked, "fetchMaxId") {
-            found["maxId"] = json!(book.last_id());
-        }
-        Ok(found)
-    })
-    .await
+    runner
+        .look(move |book| {
+            let mut found = json!({"schema": text_of(book, &id)?});
+            if is_true(&asked, "fetchMaxId") {
+                found["maxId"] = json!(book.last_id());
+            }
+            Ok(found)
+        })
+        .await
 }
 
-async fn text_by_id(State(shop): State<Shop>, Path(id): Path<String>) -> Response {
-    shop.look(move |book| json_of(text_of(book, &id)?)).await
+async fn text_by_id(State(runner): State<RequestRunner>, Path(id): Path<String>) -> Response {
+    runner.look(move |book| json_of(text_of(book, &id)?)).await
 }
 
 fn text_of<'b>(book: &'b Subjects, id: &str) -> Result<&'b str, Error> {
     book.text(id_given(id)?).ok_or_else(|| Error::SchemaUnknown(format!("{id} ")))
 }
 
-/// The places (subject, version) of an id.
+/// The versions (subject, number) that use an id.
 fn places<'b>(book: &'b Subjects, id: &str, asked: &QueryParameters) -> Result<Vec<(&'b str, u32)>, Error> {
     text_of(book, id)?;
     let (id, which, only) = (id_given(id)?, which(asked), asked.get("subject"));
@@ -231,179 +236,198 @@ fn places<'b>(book: &'b Subjects, id: &str, asked: &QueryParameters) -> Result<V
 }
 
 async fn versions_of_id(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(id): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let found = places(book, &id, &asked)?.into_iter();
-        Ok(page(&asked, found.map(|(subject, version)| json!({"subject": subject, "version": version}))))
-    })
-    .await
+    runner
+        .look(move |book| {
+            let found = places(book, &id, &asked)?.into_iter();
+            Ok(page(&asked, found.map(|(subject, version)| json!({"subject": subject, "version": version}))))
+        })
+        .await
 }
 
 async fn subjects_of_id(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(id): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let mut found = places(book, &id, &asked)?;
-        found.dedup_by_key(|(subject, _)| *subject);
-        Ok(page(&asked, found.into_iter().map(|(subject, _)| json!(subject))))
-    })
-    .await
+    runner
+        .look(move |book| {
+            let mut found = places(book, &id, &asked)?;
+            found.dedup_by_key(|(subject, _)| *subject);
+            Ok(page(&asked, found.into_iter().map(|(subject, _)| json!(subject))))
+        })
+        .await
 }
 
-async fn subjects(State(shop): State<Shop>, Query(asked): Query<QueryParameters>) -> Response {
-    shop.look(move |book| {
-        let found = book.subjects(which_of_a_list(&asked)).map(|(subject, _)| subject);
-        let found = found.filter(|subject| subject.starts_with(prefix(&asked)));
-        Ok(page(&asked, found.map(|subject| json!(subject))))
-    })
-    .await
+async fn subjects(State(runner): State<RequestRunner>, Query(asked): Query<QueryParameters>) -> Response {
+    runner
+        .look(move |book| {
+            let found = book.subjects(which_of_a_list(&asked)).map(|(subject, _)| subject);
+            let found = found.filter(|subject| subject.starts_with(prefix(&asked)));
+            Ok(page(&asked, found.map(|subject| json!(subject))))
+        })
+        .await
 }
 
 async fn find(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
-    shop.check(move |registry, steps| {
-        let text = given(&body)?;
-        let new = SubmittedSchema::read(&text, &registry.limits, steps)?;
-        let found = registry.with(|book| book.find(&subject, &new, which(&asked)))?;
-        Ok(told(&subject, &found))
-    })
-    .await
+    runner
+        .check(move |registry, steps| {
+            let text = submitted_text(&body)?;
+            let new = SubmittedSchema::read(&text, &registry.limits, steps)?;
+            let found = registry.with(|book| book.find(&subject, &new, which(&asked)))?;
+            Ok(schema_json(&subject, &found))
+        })
+        .await
 }
 
 async fn delete_subject(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
-    shop.change(move |registry| {
-        registry.change(|book| book.delete_subject(&subject, for_good)).map(|versions| json!(versions))
-    })
-    .await
+    runner
+        .change(move |registry| {
+            registry.change(|book| book.delete_subject(&subject, for_good)).map(|versions| json!(versions))
+        })
+        .await
 }
 
-/// Nothing has metadata: what is looked for by any is not there.
+/// No schema has metadata, so a search by metadata finds nothing.
 async fn latest_with_metadata(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let latest = book.version(&subject, None, which(&asked))?;
-        match asked.contains_key("key") {
-            true => Err(Error::SchemaUnknown(String::new())),
-            false => Ok(told(&subject, &latest)),
-        }
-    })
-    .await
+    runner
+        .look(move |book| {
+            let latest = book.version(&subject, None, which(&asked))?;
+            match asked.contains_key("key") {
+                true => Err(Error::SchemaUnknown(String::new())),
+                false => Ok(schema_json(&subject, &latest)),
+            }
+        })
+        .await
 }
 
 async fn versions(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let which = which_of_a_list(&asked);
-        let found = book.versions(&subject, which)?.iter();
-        let found = found.filter(|(_, version)| which.takes(version.is_deleted));
-        Ok(page(&asked, found.map(|(number, _)| json!(number))))
-    })
-    .await
+    runner
+        .look(move |book| {
+            let which = which_of_a_list(&asked);
+            let found = book.versions(&subject, which)?.iter();
+            let found = found.filter(|(_, version)| which.takes(version.is_deleted));
+            Ok(page(&asked, found.map(|(number, _)| json!(number))))
+        })
+        .await
 }
 
-async fn register(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.check(move |registry, steps| {
-        Ok(json!({"id": registry.register_for(steps, &subject, &given(&body)?)?}))
-    })
-    .await
+async fn register(State(runner): State<RequestRunner>, Path(subject): Path<String>, body: Bytes) -> Response {
+    runner
+        .check(move |registry, steps| {
+            Ok(json!({"id": registry.register_for(steps, &subject, &submitted_text(&body)?)?}))
+        })
+        .await
 }
 
 /// The subject and the version of a path.
 type VersionPath = Path<(String, String)>;
 
 async fn version(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path((subject, version)): VersionPath,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        Ok(told(&subject, &book.version(&subject, version_given(&version)?, which(&asked))?))
-    })
-    .await
+    runner
+        .look(move |book| {
+            Ok(schema_json(&subject, &book.version(&subject, version_given(&version)?, which(&asked))?))
+        })
+        .await
 }
 
 async fn delete_version(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path((subject, version)): VersionPath,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
-    shop.change(move |registry| {
-        let version = version_given(&version)?;
-        registry.change(|book| book.delete_version(&subject, version, for_good)).map(|version| json!(version))
-    })
-    .await
-}
-
-async fn version_text(
-    State(shop): State<Shop>,
-    Path((subject, version)): VersionPath,
-    Query(asked): Query<QueryParameters>,
-) -> Response {
-    shop.look(move |book| json_of(&book.version(&subject, version_given(&version)?, which(&asked))?.text))
+    runner
+        .change(move |registry| {
+            let version = version_given(&version)?;
+            registry
+                .change(|book| book.delete_version(&subject, version, for_good))
+                .map(|version| json!(version))
+        })
         .await
 }
 
-/// References are not taken, so nothing has any.
-async fn referenced_by(State(shop): State<Shop>, Path((subject, version)): VersionPath) -> Response {
-    shop.look(move |book| {
-        book.version(&subject, version_given(&version)?, Which::All)?;
-        Ok(json!([]))
-    })
-    .await
+async fn version_text(
+    State(runner): State<RequestRunner>,
+    Path((subject, version)): VersionPath,
+    Query(asked): Query<QueryParameters>,
+) -> Response {
+    runner
+        .look(move |book| json_of(&book.version(&subject, version_given(&version)?, which(&asked))?.text))
+        .await
+}
+
+/// References are not supported, so no schema is referenced.
+async fn referenced_by(
+    State(runner): State<RequestRunner>,
+    Path((subject, version)): VersionPath,
+) -> Response {
+    runner
+        .look(move |book| {
+            book.version(&subject, version_given(&version)?, Which::All)?;
+            Ok(json!([]))
+        })
+        .await
 }
 
 async fn check(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
-    shop.check(move |registry, steps| {
-        let against = |book: &Subjects| Ok(book.against(&subject));
-        verdict(registry, steps, &asked, (&given(&body)?, &against))
-    })
-    .await
+    runner
+        .check(move |registry, steps| {
+            let against = |book: &Subjects| Ok(book.against(&subject));
+            verdict(registry, steps, &asked, (&submitted_text(&body)?, &against))
+        })
+        .await
 }
 
 async fn check_with(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path((subject, version)): VersionPath,
     Query(asked): Query<QueryParameters>,
     body: Bytes,
 ) -> Response {
-    shop.check(move |registry, steps| {
-        let version = version_given(&version)?;
-        let against = |book: &Subjects| book.against_one(&subject, version);
-        verdict(registry, steps, &asked, (&given(&body)?, &against))
-    })
-    .await
+    runner
+        .check(move |registry, steps| {
+            let version = version_given(&version)?;
+            let against = |book: &Subjects| book.against_one(&subject, version);
+            verdict(registry, steps, &asked, (&submitted_text(&body)?, &against))
+        })
+        .await
 }
 
-/// Finds what a schema is held against.
+/// Finds the versions that a schema is compared with.
 type Finds<'a> = &'a dyn Fn(&Subjects) -> Result<Against, Error>;
 
-/// Whether a schema goes with what it is held against. Reasons are told to who asks for them.
+/// Whether a schema is compatible. `verbose=true` requests the reasons.
 fn verdict(
     registry: &Registry,
     steps: &WorkBudget,
@@ -419,34 +443,39 @@ fn verdict(
     Ok(told)
 }
 
-/// What a subject has itself, or what all have where that is asked for.
+/// The setting of a subject, or the global one if `defaultToGlobal=true`.
 fn own_or_global<T>(asked: &QueryParameters, own: Option<T>, global: T) -> Option<T> {
     own.or_else(|| is_true(asked, "defaultToGlobal").then_some(global))
 }
 
-async fn level(State(shop): State<Shop>) -> Response {
-    shop.look(|book| Ok(json!({"compatibilityLevel": book.level().name()}))).await
+async fn level(State(runner): State<RequestRunner>) -> Response {
+    runner.look(|book| Ok(json!({"compatibilityLevel": book.level().name()}))).await
 }
 
 async fn level_of(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let level = own_or_global(&asked, book.level_of(&subject), book.level());
-        let level = level.ok_or(Error::LevelUnknown(subject))?;
-        Ok(json!({"compatibilityLevel": level.name()}))
-    })
-    .await
+    runner
+        .look(move |book| {
+            let level = own_or_global(&asked, book.level_of(&subject), book.level());
+            let level = level.ok_or(Error::LevelUnknown(subject))?;
+            Ok(json!({"compatibilityLevel": level.name()}))
+        })
+        .await
 }
 
-async fn set_level(State(shop): State<Shop>, body: Bytes) -> Response {
-    shop.change(move |registry| leveled(registry, None, &body)).await
+async fn set_level(State(runner): State<RequestRunner>, body: Bytes) -> Response {
+    runner.change(move |registry| leveled(registry, None, &body)).await
 }
 
-async fn set_level_of(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.change(move |registry| leveled(registry, Some(&subject), &body)).await
+async fn set_level_of(
+    State(runner): State<RequestRunner>,
+    Path(subject): Path<String>,
+    body: Bytes,
+) -> Response {
+    runner.change(move |registry| leveled(registry, Some(&subject), &body)).await
 }
 
 fn leveled(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Value, Error> {
@@ -455,12 +484,12 @@ fn leveled(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Va
     Ok(json!({"compatibility": level.name()}))
 }
 
-async fn unset_level(State(shop): State<Shop>) -> Response {
-    shop.change(|registry| unleveled(registry, None)).await
+async fn unset_level(State(runner): State<RequestRunner>) -> Response {
+    runner.change(|registry| unleveled(registry, None)).await
 }
 
-async fn unset_level_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
-    shop.change(move |registry| unleveled(registry, Some(&subject))).await
+async fn unset_level_of(State(runner): State<RequestRunner>, Path(subject): Path<String>) -> Response {
+    runner.change(move |registry| unleveled(registry, Some(&subject))).await
 }
 
 fn unleveled(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {
@@ -475,28 +504,33 @@ fn unleveled(registry: &Registry, subject: Option<&str>) -> Result<Value, Error>
     })
 }
 
-async fn mode(State(shop): State<Shop>) -> Response {
-    shop.look(|book| Ok(json!({"mode": book.mode().name()}))).await
+async fn mode(State(runner): State<RequestRunner>) -> Response {
+    runner.look(|book| Ok(json!({"mode": book.mode().name()}))).await
 }
 
 async fn mode_of(
-    State(shop): State<Shop>,
+    State(runner): State<RequestRunner>,
     Path(subject): Path<String>,
     Query(asked): Query<QueryParameters>,
 ) -> Response {
-    shop.look(move |book| {
-        let mode = own_or_global(&asked, book.mode_of(&subject), book.mode());
-        Ok(json!({"mode": mode.ok_or(Error::ModeUnknown(subject))?.name()}))
-    })
-    .await
+    runner
+        .look(move |book| {
+            let mode = own_or_global(&asked, book.mode_of(&subject), book.mode());
+            Ok(json!({"mode": mode.ok_or(Error::ModeUnknown(subject))?.name()}))
+        })
+        .await
 }
 
-async fn set_mode(State(shop): State<Shop>, body: Bytes) -> Response {
-    shop.change(move |registry| moded(registry, None, &body)).await
+async fn set_mode(State(runner): State<RequestRunner>, body: Bytes) -> Response {
+    runner.change(move |registry| moded(registry, None, &body)).await
 }
 
-async fn set_mode_of(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.change(move |registry| moded(registry, Some(&subject), &body)).await
+async fn set_mode_of(
+    State(runner): State<RequestRunner>,
+    Path(subject): Path<String>,
+    body: Bytes,
+) -> Response {
+    runner.change(move |registry| moded(registry, Some(&subject), &body)).await
 }
 
 fn moded(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Value, Error> {
@@ -504,12 +538,12 @@ fn moded(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Valu
     registry.change(|book| Ok((json!({"mode": mode.name()}), vec![book.set_mode(subject, Some(mode))?])))
 }
 
-async fn unset_mode(State(shop): State<Shop>) -> Response {
-    shop.change(|registry| unmoded(registry, None)).await
+async fn unset_mode(State(runner): State<RequestRunner>) -> Response {
+    runner.change(|registry| unmoded(registry, None)).await
 }
 
-async fn unset_mode_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
-    shop.change(move |registry| unmoded(registry, Some(&subject))).await
+async fn unset_mode_of(State(runner): State<RequestRunner>, Path(subject): Path<String>) -> Response {
+    runner.change(move |registry| unmoded(registry, Some(&subject))).await
 }
 
 fn unmoded(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {

@@ -1,5 +1,7 @@
-//! A schema registry with Confluent's REST API, stored in the control topic; and a client of any such registry, for the ids
-//! of this release's own schemas.
+//! A schema registry with Confluent's REST API, and a client for any such registry.
+//!
+//! The registry owns the rows under [`PREFIX`] in the control topic. The client finds or registers this release's own
+//! schemas. Neither reads nor writes data in Avro.
 
 mod avro;
 mod client;
@@ -38,45 +40,45 @@ pub use crate::subjects::Schema;
 /// Prefix of the registry's rows in the control topic; other rows are not touched.
 pub const PREFIX: &str = "schemas/";
 
-/// The storage of the registry's rows: the control topic of the log.
+/// The storage of the registry's rows, which is the control topic of the log.
 pub trait Storage: Send + Sync + 'static {
     /// Writes a row; it is durable when this returns.
     ///
     /// # Errors
-    /// Why it may not be durable, in words.
+    /// Why the row may not be durable, in words.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
 
-    /// Removes a row; it is gone for good when this returns.
+    /// Removes a row; the removal is durable when this returns.
     ///
     /// # Errors
-    /// Why it may still be there, in words.
+    /// Why the removal may not be durable, in words.
     fn remove(&self, key: &[u8]) -> Result<(), String>;
 
-    /// Visits all rows (key, value), those of others too, in any order.
+    /// Visits all rows (key, value) of the topic in any order, other rows than the registry's included.
     ///
     /// # Errors
     /// Why not all rows were visited, in words.
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String>;
 }
 
-/// The registry. One process writes it: ids are given out one after the other.
+/// The registry. Only one process may write it, because ids are assigned in sequence.
 #[derive(Clone)]
 pub struct Registry {
-    /// Locked only for look-ups and changes in memory.
+    /// Locked only to read or change memory, never during a write to the storage.
     book: Arc<Mutex<Subjects>>,
-    /// Locked by a change until it is stored.
+    /// Locked by a change until the change is stored.
     writing: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
     limits: Limits,
-    lane: Arc<WorkSlots>,
+    slots: Arc<WorkSlots>,
     stats: Arc<Stats>,
 }
 
 impl Registry {
-    /// Reads what is stored.
+    /// Opens the registry from its stored rows.
     ///
     /// # Errors
-    /// [`Error::Storage`]: the rows cannot be read, or are none of this release's.
+    /// [`Error::Storage`]: the rows cannot be read, or this release does not know their format.
     pub fn open(storage: Arc<dyn Storage>, limits: Limits) -> Result<Self, Error> {
         let mut book = Subjects::new(limits);
         let mut fault = None;
@@ -97,28 +99,28 @@ impl Registry {
     fn of(book: Subjects, storage: Arc<dyn Storage>, limits: Limits) -> Self {
         let stats = Arc::<Stats>::default();
         let Limits { check_steps_max, checks_max, checks_waiting_max, .. } = limits;
-        let lane = WorkSlots::new(check_steps_max, checks_max, checks_waiting_max, Arc::clone(&stats));
+        let slots = WorkSlots::new(check_steps_max, checks_max, checks_waiting_max, Arc::clone(&stats));
         stats.schema_bytes.store(book.bytes() as u64, Ordering::Relaxed);
         let (book, writing) = (Arc::new(Mutex::new(book)), Arc::default());
-        Self { book, writing, storage, limits, lane: Arc::new(lane), stats }
+        Self { book, writing, storage, limits, slots: Arc::new(slots), stats }
     }
 
-    /// What is counted.
+    /// The counters.
     pub fn stats(&self) -> &Arc<Stats> {
         &self.stats
     }
 
-    /// Registers a schema; the id is durable when this returns. Waits for the storage. The same schema has the same id
+    /// Registers a schema and returns its id, which is durable. Blocks on the storage. The same schema has the same id
     /// under every subject.
     ///
     /// # Errors
-    /// [`Error`]; nothing is registered, save that after [`Error::Storage`] a part of it may be found later.
+    /// [`Error`]: nothing is registered. Only after [`Error::Storage`] a part of the change may be durable.
     pub fn register(&self, subject: &str, text: &str) -> Result<u32, Error> {
-        let asker = Arc::new(());
-        self.register_for(&self.steps(Arc::downgrade(&asker)), subject, text)
+        let caller = Arc::new(());
+        self.register_for(&self.steps(Arc::downgrade(&caller)), subject, text)
     }
 
-    /// [`Registry::register`], within these steps. What others change meanwhile is checked anew.
+    /// [`Registry::register`] within a work budget. If another request changes the subject meanwhile, the check is repeated.
     fn register_for(&self, steps: &WorkBudget, subject: &str, text: &str) -> Result<u32, Error> {
         let new = SubmittedSchema::read(text, &self.limits, steps)?;
         loop {
@@ -146,12 +148,12 @@ impl Registry {
         }
     }
 
-    /// The steps of a request, for as long as `asker` is there.
-    fn steps(&self, asker: Weak<()>) -> WorkBudget {
-        WorkBudget::in_lane(&self.lane, asker)
+    /// The work budget of a request; work stops when `caller` is dropped.
+    fn steps(&self, caller: Weak<()>) -> WorkBudget {
+        WorkBudget::for_caller(&self.slots, caller)
     }
 
-    /// Sets the level of a subject, or the global one. Waits for the storage.
+    /// Sets the compatibility level of a subject, or the global one. Blocks on the storage.
     ///
     /// # Errors
     /// [`Error`].
@@ -159,7 +161,7 @@ impl Registry {
         self.change(|book| Ok(((), vec![book.set_level(subject, Some(level))?])))
     }
 
-    /// Makes the changes that are asked for, each when it is stored. Others can look something up meanwhile.
+    /// Plans changes, then stores and applies them one by one. Other requests can read meanwhile.
     fn change<T>(
         &self,
         plan: impl FnOnce(&Subjects) -> Result<(T, Vec<RegistryChange>), Error>,
@@ -181,12 +183,12 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Looks something up.
+    /// Reads or changes the state in memory.
     fn with<T>(&self, look: impl FnOnce(&mut Subjects) -> T) -> T {
         look(&mut self.book.lock())
     }
 
-    /// The text of a schema by its id; also of a soft-deleted one.
+    /// The text of a schema by its id, soft-deleted schemas included.
     pub fn text(&self, id: u32) -> Option<String> {
         self.with(|book| book.text(id).map(str::to_owned))
     }

@@ -1,27 +1,27 @@
-//! The limits of the registry.
+//! The limits of the registry, from the settings.
 
-/// How much is taken.
+/// The limits of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a schema's text.
+    /// Bytes of the text of a schema.
     pub schema_bytes_max: usize,
     /// Bytes of a subject's name.
     pub subject_bytes_max: usize,
-    /// Subjects.
+    /// Subjects, deleted ones included.
     pub subjects_max: usize,
-    /// Versions of a subject.
+    /// Versions of a subject, deleted ones included.
     pub versions_max: usize,
-    /// Bytes of all schemas together, and of what tells them apart.
+    /// Bytes of the texts and identities of all schemas together.
     pub bytes_max: usize,
-    /// Bytes of the schemas of one list; a single one may be larger.
+    /// Bytes of the schemas in one list; a list of a single schema may be larger.
     pub list_bytes_max: usize,
-    /// Requests at once.
+    /// Requests that run at once.
     pub requests_max: usize,
-    /// Steps of one check: types, fields, symbols and versions that are read and compared.
+    /// Steps of one check: types, fields, symbols and versions that are parsed and compared.
     pub check_steps_max: usize,
-    /// Checks at once that take long.
+    /// Long checks that run at once.
     pub checks_max: usize,
-    /// Those that wait for one of these to end.
+    /// Long checks that wait for a slot.
     pub checks_waiting_max: usize,
 }
 

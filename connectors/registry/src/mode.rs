@@ -1,19 +1,19 @@
-//! The mode of a subject: whether it takes new schemas.
+//! The mode of a subject: whether it accepts changes.
 
-/// What may be done with a subject.
+/// The mode of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Everything.
+    /// Schemas are read, registered and deleted.
     ReadWrite,
-    /// Schemas are read, and neither registered nor deleted.
+    /// Schemas are only read.
     ReadOnly,
 }
 
 impl Mode {
-    /// All of them. Confluent's READONLY_OVERRIDE, IMPORT and FORWARD are not among them.
+    /// All modes. Confluent's READONLY_OVERRIDE, IMPORT and FORWARD are not supported.
     pub const ALL: [Self; 2] = [Self::ReadWrite, Self::ReadOnly];
 
-    /// As it is written.
+    /// The name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadWrite => "READWRITE",
@@ -21,7 +21,7 @@ impl Mode {
         }
     }
 
-    /// The mode of this name, in large or small letters.
+    /// The mode of a name, in any case of letters.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
     }

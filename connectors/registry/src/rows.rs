@@ -1,4 +1,4 @@
-//! The stored registry: each change is one row, put or removed.
+//! The stored format of the registry: each change puts or removes one row of the control topic.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::error::Error;
 use crate::mode::Mode;
 use crate::subjects::identity;
 
-/// Suffix of the id in the row of a soft-deleted version.
+/// Follows the id in the row of a soft-deleted version.
 const DELETED: &str = " deleted";
 
-/// One change. That of no subject is global; that to nothing removes the row.
+/// One change of the registry. `subject: None` is the global setting; `level: None` and `mode: None` remove the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RegistryChange {
-    /// A schema has an id. What makes it the same as another is not stored.
+    /// Puts a schema under an id. The identity is not stored, because it is computed from the text.
     Text {
         id: u32,
         text: Arc<str>,
         identity: Arc<str>,
     },
-    /// Nothing has this id any more.
+    /// Removes the schema of an id.
     NoText {
         id: u32,
     },
@@ -45,7 +45,7 @@ pub(crate) enum RegistryChange {
 }
 
 impl RegistryChange {
-    /// The row's key and value; no value removes it.
+    /// The row's key and value; `None` removes the row.
     pub(crate) fn row(&self) -> (String, Option<Vec<u8>>) {
         let of = |subject: &Option<String>| subject.clone().unwrap_or_default();
         let (key, value) = match self {
@@ -66,10 +66,10 @@ impl RegistryChange {
         (format!("{PREFIX}{key}"), value.map(String::into_bytes))
     }
 
-    /// The change that a stored row says; nothing of the rows of others.
+    /// The change of a stored row; `None` for rows outside of [`PREFIX`].
     ///
     /// # Errors
-    /// [`Error::Storage`]: it is none of this release's.
+    /// [`Error::Storage`]: this release cannot read the row.
     pub(crate) fn parse(key: &[u8], value: &[u8]) -> Result<Option<Self>, Error> {
         let Some(own) = key.strip_prefix(PREFIX.as_bytes()) else { return Ok(None) };
         let parsed = std::str::from_utf8(own).ok().zip(std::str::from_utf8(value).ok());

@@ -1,4 +1,6 @@
-//! The registry in memory: subjects, versions, ids, compatibility levels and modes; and the changes that a request makes.
+//! The registry's state in memory: subjects, versions, ids, compatibility levels and modes.
+//!
+//! A request reads the state and plans changes; [`Subjects::apply`] applies them after they are stored. No IO here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,17 +19,17 @@ use crate::work_budget::WorkBudget;
 /// A version of a subject, with its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
-    /// Its id.
+    /// The id of the schema.
     pub id: u32,
-    /// From 1; a number that was deleted for good is missing.
+    /// The number of the version, from 1. Permanently deleted numbers are not reused while a higher one exists.
     pub version: u32,
-    /// Its text.
+    /// The text of the schema.
     pub text: Arc<str>,
-    /// It is deleted, and can still be read by its id.
+    /// The version is soft-deleted: its schema can still be read by its id.
     pub is_deleted: bool,
 }
 
-/// Which versions are looked at.
+/// Which versions a request covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     Live,
@@ -66,17 +68,17 @@ impl Text {
     }
 }
 
-/// All subjects, and the schemas of their versions.
+/// The state of the registry.
 pub(crate) struct Subjects {
     pub(crate) limits: Limits,
     texts: BTreeMap<u32, Text>,
-    /// The ids of each schema, by what makes two schemas the same. Earlier releases gave it several.
+    /// The ids of each schema, by its identity. Earlier releases assigned several ids to one schema.
     ids: HashMap<Arc<str>, BTreeSet<u32>>,
-    /// Bytes of the texts, and of what makes them the same.
+    /// Bytes of the texts and identities.
     bytes: usize,
-    /// How many versions have an id.
+    /// How many versions use each id.
     uses: BTreeMap<u32, usize>,
-    /// No subject without a version.
+    /// The versions of each subject; no subject is empty.
     subjects: BTreeMap<String, Versions>,
     levels: BTreeMap<String, CompatibilityLevel>,
     level: CompatibilityLevel,
@@ -100,7 +102,7 @@ impl Subjects {
         }
     }
 
-    /// Keeps what is stored now.
+    /// Applies a change that is stored.
     pub(crate) fn apply(&mut self, change: RegistryChange) {
         match change {
             RegistryChange::Text { id, text, identity } => self.insert(id, text, identity),
@@ -133,7 +135,7 @@ impl Subjects {
 
     fn insert(&mut self, id: u32, text: Arc<str>, identity: Arc<str>) {
         self.remove(id);
-        // Texts that are the same share it.
+        // Texts of the same schema share one copy of it.
         let identity = self.ids.get_key_value(&identity).map_or(identity, |(known, _)| Arc::clone(known));
         self.ids.entry(Arc::clone(&identity)).or_default().insert(id);
         let text = Text { text, identity };
@@ -152,12 +154,12 @@ impl Subjects {
         }
     }
 
-    /// Bytes of all schemas, and of what tells them apart.
+    /// Bytes of the texts and identities of all schemas.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Checks that what was stored belongs together.
+    /// Checks that every version has its schema, after all rows are applied.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let lacking = |versions: &Versions| versions.values().any(|one| !self.texts.contains_key(&one.id));
         match self.subjects.iter().find(|(_, versions)| lacking(versions)) {
@@ -166,7 +168,7 @@ impl Subjects {
         }
     }
 
-    /// The id of a schema under a subject; none where it can be registered there, if it goes with the others.
+    /// The id of a schema under a subject; `None` if it is not registered there, and the limits and the mode allow it.
     pub(crate) fn registered(&self, subject: &str, new: &SubmittedSchema<'_>) -> Result<Option<u32>, Error> {
         self.check_subject(subject)?;
         if let Some((_, found)) = self.same_in(subject, new, Which::Live) {
@@ -177,7 +179,7 @@ impl Subjects {
         Ok(None)
     }
 
-    /// What has to be stored so that a schema is registered under a subject, and its id there.
+    /// The id of a schema under a subject, and the changes that register it there.
     pub(crate) fn register(&self, subject: &str, new: &SubmittedSchema<'_>) -> (u32, Vec<RegistryChange>) {
         let mut changes = Vec::new();
         let id = self.id_of(new).unwrap_or_else(|| self.last_id().saturating_add(1));
@@ -196,7 +198,8 @@ impl Subjects {
         self.ids.get(&new.identity).and_then(BTreeSet::first).copied()
     }
 
-    /// The versions of a subject that are deleted, and what has to be stored for it. For good: once they are deleted.
+    /// Deletes a subject: the numbers of the deleted versions, and the changes. `for_good` requires that all versions are
+    /// soft-deleted.
     pub(crate) fn delete_subject(
         &self,
         subject: &str,
@@ -241,8 +244,7 @@ impl Subjects {
         Ok((numbers, changes))
     }
 
-    /// The version of a subject that is deleted, none meaning the latest, and what has to be stored for it. For good:
-    /// once it is deleted.
+    /// Deletes a version, or the latest one: its number, and the changes. `for_good` requires that it is soft-deleted.
     pub(crate) fn delete_version(
         &self,
         subject: &str,
@@ -271,8 +273,8 @@ impl Subjects {
         Ok((*number, changes))
     }
 
-    /// The texts that nothing has without a version of a subject, or without the whole subject. The last id stays, so that
-    /// it is not given out again.
+    /// The changes that remove the texts which only this version, or this subject, uses. The highest id stays, so that it is
+    /// not assigned again.
     fn left_over(&self, subject: &str, version: Option<u32>) -> impl Iterator<Item = RegistryChange> {
         let is_gone =
             |of: &str, number: u32| of == subject && version.is_none_or(|version| version == number);
@@ -282,7 +284,7 @@ impl Subjects {
         self.texts.keys().filter(move |id| !used.contains(id)).map(|id| RegistryChange::NoText { id: *id })
     }
 
-    /// What sets a level; none takes it back.
+    /// The change that sets a level; `None` removes it.
     pub(crate) fn set_level(
         &self,
         subject: Option<&str>,
@@ -297,7 +299,7 @@ impl Subjects {
         Ok(RegistryChange::Level { subject: subject.map(str::to_owned), level })
     }
 
-    /// What sets a mode; none takes it back.
+    /// The change that sets a mode; `None` removes it.
     pub(crate) fn set_mode(
         &self,
         subject: Option<&str>,
@@ -328,31 +330,31 @@ impl Subjects {
         self.modes.get(subject).copied()
     }
 
-    /// The highest id that was ever given out, 0 for none.
+    /// The highest id that was ever assigned; 0 if none was.
     pub(crate) fn last_id(&self) -> u32 {
         self.texts.last_key_value().map_or(0, |(id, _)| *id)
     }
 
-    /// The text of a schema that a subject has, or had and deleted, but not for good.
+    /// The text of a schema that a version uses, soft-deleted versions included.
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
         let is_there = self.uses.get(&id).is_some_and(|uses| *uses > 0);
         self.texts.get(&id).filter(|_| is_there).map(|text| &*text.text)
     }
 
-    /// The subjects of which a version is live, of which one is there, or of which all are deleted.
+    /// The subjects with a live version, with any version, or with deleted versions only.
     pub(crate) fn subjects(&self, which: Which) -> impl Iterator<Item = (&str, &Versions)> {
         let all = self.subjects.iter().map(|(subject, versions)| (subject.as_str(), versions));
         all.filter(move |(_, versions)| which.takes(versions.values().all(|version| version.is_deleted)))
     }
 
-    /// All versions of a subject: of one that has such versions.
+    /// All versions of a subject that has at least one of these.
     pub(crate) fn versions(&self, subject: &str, which: Which) -> Result<&Versions, Error> {
         let found = self.subjects.get(subject);
         let found = found.filter(|versions| versions.values().any(|version| which.takes(version.is_deleted)));
         found.ok_or_else(|| Error::SubjectUnknown(subject.into()))
     }
 
-    /// One version of a subject; none means the latest.
+    /// One version of a subject, or the latest one.
     pub(crate) fn version(&self, subject: &str, version: Option<u32>, which: Which) -> Result<Schema, Error> {
         let versions = self.versions(subject, which)?;
         let mut found = versions.iter().rev().filter(|(_, one)| which.takes(one.is_deleted));
@@ -366,7 +368,7 @@ impl Subjects {
         Schema { id: version.id, version: number, text, is_deleted: version.is_deleted }
     }
 
-    /// The version of a subject that is this schema.
+    /// The version of a subject that has this schema.
     pub(crate) fn find(
         &self,
         subject: &str,
@@ -379,7 +381,7 @@ impl Subjects {
         Ok(self.schema(number, version))
     }
 
-    /// The latest version of a subject that is the same; one that is not deleted before one that is.
+    /// The latest version of a subject that has this schema; live versions come before deleted ones.
     fn same_in(&self, subject: &str, new: &SubmittedSchema<'_>, which: Which) -> Option<(u32, Version)> {
         let ids = self.ids.get(&new.identity)?;
         let versions = self.subjects.get(subject)?.iter();
@@ -387,7 +389,7 @@ impl Subjects {
         same.max_by_key(|(number, version)| (!version.is_deleted, **number)).map(|(n, v)| (*n, *v))
     }
 
-    /// What a new schema of a subject is held against.
+    /// The versions that a new schema of a subject is compared with.
     pub(crate) fn against(&self, subject: &str) -> Against {
         let level = self.level_of(subject).unwrap_or(self.level);
         let versions = self.subjects.get(subject).into_iter().flatten().rev();
@@ -399,7 +401,7 @@ impl Subjects {
         Against { level, old: old.take(level.versions_max()).collect() }
     }
 
-    /// What a schema is held against that is compared with one version, none meaning the latest: with none of them it goes.
+    /// A comparison with one version, or with the latest one. Without a latest version, every schema is compatible.
     pub(crate) fn against_one(&self, subject: &str, version: Option<u32>) -> Result<Against, Error> {
         let level = self.level_of(subject).unwrap_or(self.level);
         let old = match self.version(subject, version, Which::Live) {
@@ -413,7 +415,7 @@ impl Subjects {
     fn check_subject(&self, subject: &str) -> Result<(), Error> {
         if subject.is_empty() || subject.len() > self.limits.subject_bytes_max {
             return Err(Error::Request(format!(
-                "a subject has 1 to {} bytes",
+                "the name of a subject must have 1 to {} bytes",
                 self.limits.subject_bytes_max
             )));
         }
@@ -465,8 +467,7 @@ fn deleted(subject: &str, number: u32, version: Version) -> RegistryChange {
     RegistryChange::Version { subject: subject.into(), version: number, id: version.id, is_deleted: true }
 }
 
-/// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
-/// is the same JSON.
+/// The identity of a stored text. A text that this release cannot parse has its normalised JSON as its identity.
 pub(crate) fn identity(text: &str) -> Option<String> {
     match AvroSchema::parse(text, &WorkBudget::unbounded()) {
         Ok(avro) => Some(avro.identity()),

@@ -1,4 +1,4 @@
-//! The schema of a request: parsed, with the identity that tells it from others.
+//! The schema of a request: its text, parsed, with its identity.
 
 use std::sync::Arc;
 
@@ -11,19 +11,21 @@ use crate::work_budget::WorkBudget;
 pub(crate) struct SubmittedSchema<'t> {
     pub(crate) text: &'t str,
     pub(crate) avro: AvroSchema,
-    /// Schemas with the same identity are the same.
+    /// Equal for two texts of the same schema.
     pub(crate) identity: Arc<str>,
 }
 
 impl<'t> SubmittedSchema<'t> {
-    /// Reads it.
+    /// Parses the text and checks its defaults.
     ///
     /// # Errors
-    /// [`Error::SchemaInvalid`], or that it is too large.
+    /// [`Error::SchemaInvalid`], or what stopped the work.
     pub(crate) fn read(text: &'t str, limits: &Limits, steps: &WorkBudget) -> Result<Self, Error> {
         let most = limits.schema_bytes_max;
         if text.len() > most {
-            return Err(Error::SchemaInvalid(format!("it has more than {most} bytes")));
+            return Err(Error::SchemaInvalid(format!(
+                "it has more than {most} bytes, the limit of a schema"
+            )));
         }
         let read = AvroSchema::parse(text, steps).and_then(|avro| avro.check_defaults(steps).map(|()| avro));
         match read {
@@ -33,7 +35,7 @@ impl<'t> SubmittedSchema<'t> {
         }
     }
 
-    /// Bytes that it takes in the registry.
+    /// Bytes of its text and its identity.
     pub(crate) fn bytes(&self) -> usize {
         self.text.len() + self.identity.len()
     }

@@ -1,4 +1,4 @@
-//! The work budget of a request, in steps, for as long as its caller waits.
+//! The work budget of a request: a number of steps, spent while its caller waits.
 
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::error::Error;
 use crate::work_slots::{WorkSlot, WorkSlots};
 
-/// Steps without a slot: enough to read a schema of 200 KiB, or to compare some thousand types. More work waits for a slot.
+/// Steps without a slot: enough to parse a schema of 200 KiB, or to compare some thousand types. More needs a slot.
 const QUICK_STEPS: usize = 50_000;
 /// Bytes of text that count as a step.
 const BYTES_PER_STEP: usize = 8;
@@ -14,10 +14,10 @@ const BYTES_PER_STEP: usize = 8;
 /// Why work ended before it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It takes more steps than these.
+    /// The limit of steps is reached.
     Most(usize),
-    /// The caller is gone.
-    Unwanted,
+    /// The caller has closed its connection.
+    Abandoned,
     /// Too many requests wait for a slot.
     Busy,
 }
@@ -26,7 +26,7 @@ impl From<Stopped> for Error {
     fn from(stopped: Stopped) -> Self {
         match stopped {
             Stopped::Most(steps) => Self::TooMuchWork(steps),
-            Stopped::Unwanted => Self::Unwanted,
+            Stopped::Abandoned => Self::Abandoned,
             Stopped::Busy => Self::Busy,
         }
     }
@@ -36,30 +36,36 @@ impl From<Stopped> for Error {
 pub(crate) struct WorkBudget {
     left: Cell<usize>,
     most: usize,
-    /// Gone with the caller.
-    asker: Option<Weak<()>>,
-    lane: Option<Arc<WorkSlots>>,
-    turn: Cell<Option<WorkSlot>>,
+    /// Its strong count is 0 once the caller has closed its connection; `None`: nobody can.
+    caller: Option<Weak<()>>,
+    slots: Option<Arc<WorkSlots>>,
+    slot: Cell<Option<WorkSlot>>,
 }
 
 impl WorkBudget {
-    /// Without a bound, for what was taken before.
+    /// A budget without a limit, for stored schemas.
     pub(crate) fn unbounded() -> Self {
-        Self { left: Cell::new(usize::MAX), most: usize::MAX, asker: None, lane: None, turn: Cell::new(None) }
+        Self {
+            left: Cell::new(usize::MAX),
+            most: usize::MAX,
+            caller: None,
+            slots: None,
+            slot: Cell::new(None),
+        }
     }
 
-    /// So many at most.
+    /// A budget of at most `most` steps, without a caller.
     pub(crate) fn bounded(most: usize) -> Self {
         Self { left: Cell::new(most), most, ..Self::unbounded() }
     }
 
-    /// As many as the slots allow, for as long as `asker` is there.
-    pub(crate) fn in_lane(lane: &Arc<WorkSlots>, asker: Weak<()>) -> Self {
-        let steps = Self::bounded(lane.steps_max);
-        Self { asker: Some(asker), lane: Some(Arc::clone(lane)), ..steps }
+    /// The budget of one request, which ends when `caller` is dropped.
+    pub(crate) fn for_caller(slots: &Arc<WorkSlots>, caller: Weak<()>) -> Self {
+        let steps = Self::bounded(slots.steps_max);
+        Self { caller: Some(caller), slots: Some(Arc::clone(slots)), ..steps }
     }
 
-    /// Takes steps before their work is done. Waits for a slot beyond QUICK_STEPS.
+    /// Spends steps, before their work is done. Blocks for a slot beyond QUICK_STEPS.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -69,19 +75,19 @@ impl WorkBudget {
             return Err(Stopped::Most(self.most));
         };
         self.left.set(left);
-        if self.is_unwanted() {
-            return Err(Stopped::Unwanted);
+        if self.is_abandoned() {
+            return Err(Stopped::Abandoned);
         }
         if self.most - left > QUICK_STEPS
-            && let Some(lane) = &self.lane
+            && let Some(slots) = &self.slots
         {
-            let turn = self.turn.take();
-            self.turn.set(Some(turn.map_or_else(|| lane.turn(|| self.is_unwanted()), Ok)?));
+            let slot = self.slot.take();
+            self.slot.set(Some(slot.map_or_else(|| slots.slot(|| self.is_abandoned()), Ok)?));
         }
         Ok(())
     }
 
-    /// Takes the steps for a text that is read or written.
+    /// Spends the steps of a text that is parsed or written.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -89,8 +95,8 @@ impl WorkBudget {
         self.spend(text.len() / BYTES_PER_STEP)
     }
 
-    fn is_unwanted(&self) -> bool {
-        self.asker.as_ref().is_some_and(|asker| asker.strong_count() == 0)
+    fn is_abandoned(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.strong_count() == 0)
     }
 }
 
@@ -102,15 +108,15 @@ mod tests {
 
     use super::*;
 
-    fn lane(waiting_max: usize) -> Arc<WorkSlots> {
+    fn slots(waiting_max: usize) -> Arc<WorkSlots> {
         Arc::new(WorkSlots::new(4 * QUICK_STEPS, 1, waiting_max, Arc::default()))
     }
 
     /// One that waits for its slot, on a thread of its own; it waits when this returns.
-    fn waiting(lane: &Arc<WorkSlots>, asker: &Arc<()>) -> JoinHandle<Result<(), Stopped>> {
-        let steps = WorkBudget::in_lane(lane, Arc::downgrade(asker));
+    fn waiting(slots: &Arc<WorkSlots>, caller: &Arc<()>) -> JoinHandle<Result<(), Stopped>> {
+        let steps = WorkBudget::for_caller(slots, Arc::downgrade(caller));
         let thread = std::thread::spawn(move || steps.spend(QUICK_STEPS + 1));
-        let waits = until_blocking("a check that waits", || lane.waiting() == 1);
+        let waits = until_blocking("a check that waits", || slots.waiting() == 1);
         waits.expect("it waits");
         thread
     }
@@ -126,36 +132,36 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_stops() {
-        let asker = Arc::new(());
-        let steps = WorkBudget::in_lane(&lane(0), Arc::downgrade(&asker));
+        let caller = Arc::new(());
+        let steps = WorkBudget::for_caller(&slots(0), Arc::downgrade(&caller));
         assert_eq!(steps.spend(1), Ok(()));
-        drop(asker);
-        assert_eq!(steps.spend(1), Err(Stopped::Unwanted));
+        drop(caller);
+        assert_eq!(steps.spend(1), Err(Stopped::Abandoned));
     }
 
     #[test]
     fn what_takes_long_waits_for_its_turn_and_what_is_quick_does_not() {
-        let (lane, asker) = (lane(1), Arc::new(()));
-        let first = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
-        assert_eq!(first.spend(QUICK_STEPS + 1), Ok(()), "it has the turn");
-        let second = waiting(&lane, &asker);
-        let third = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
+        let (slots, caller) = (slots(1), Arc::new(()));
+        let first = WorkBudget::for_caller(&slots, Arc::downgrade(&caller));
+        assert_eq!(first.spend(QUICK_STEPS + 1), Ok(()), "it has the slot");
+        let second = waiting(&slots, &caller);
+        let third = WorkBudget::for_caller(&slots, Arc::downgrade(&caller));
         assert_eq!(third.spend(QUICK_STEPS), Ok(()), "this is quick");
         assert_eq!(third.spend(1), Err(Stopped::Busy), "there is no room to wait");
-        assert!(!second.is_finished(), "the turn is not free");
+        assert!(!second.is_finished(), "the slot is not free");
         drop(first);
         assert_eq!(second.join().expect("no panic"), Ok(()));
-        assert_eq!(third.spend(1), Ok(()), "the turn is free");
+        assert_eq!(third.spend(1), Ok(()), "the slot is free");
     }
 
     #[test]
     fn whoever_waits_for_a_turn_in_vain_goes() {
-        let (lane, asker, gone) = (lane(1), Arc::new(()), Arc::new(()));
-        let first = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
+        let (slots, caller, gone) = (slots(1), Arc::new(()), Arc::new(()));
+        let first = WorkBudget::for_caller(&slots, Arc::downgrade(&caller));
         assert_eq!(first.spend(QUICK_STEPS + 1), Ok(()));
-        let second = waiting(&lane, &gone);
+        let second = waiting(&slots, &gone);
         drop(gone);
-        assert_eq!(second.join().expect("no panic"), Err(Stopped::Unwanted));
-        assert_eq!(lane.waiting(), 0);
+        assert_eq!(second.join().expect("no panic"), Err(Stopped::Abandoned));
+        assert_eq!(slots.waiting(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Slots for long work: a limit on requests that run at once, and on those that wait for a slot.
+//! Slots for long checks: they limit the checks that run at once, and those that wait for a slot.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::stats::Stats;
 use crate::work_budget::Stopped;
 
-/// How often a waiting request checks whether its caller is still there.
+/// How often a waiting check tests whether its caller is still connected.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Requests that have a slot, and those that wait for one.
+/// Counts the checks with a slot and those that wait for one.
 pub(crate) struct WorkSlots {
-    /// Steps of one request.
+    /// Limit of the steps of one check.
     pub(crate) steps_max: usize,
     running_max: usize,
     waiting_max: usize,
@@ -42,21 +42,21 @@ impl WorkSlots {
     ///
     /// # Errors
     /// [`Stopped`].
-    pub(crate) fn turn(self: &Arc<Self>, is_unwanted: impl Fn() -> bool) -> Result<WorkSlot, Stopped> {
+    pub(crate) fn slot(self: &Arc<Self>, is_abandoned: impl Fn() -> bool) -> Result<WorkSlot, Stopped> {
         let mut count = self.count();
         if count.running >= self.running_max && count.waiting >= self.waiting_max {
             return Err(Stopped::Busy);
         }
         count.waiting += 1;
         self.tell(&count);
-        while count.running >= self.running_max && !is_unwanted() {
+        while count.running >= self.running_max && !is_abandoned() {
             self.freed.wait_for(&mut count, LOOK_EVERY);
         }
         count.waiting -= 1;
-        let has_turn = count.running < self.running_max;
-        count.running += usize::from(has_turn);
+        let has_slot = count.running < self.running_max;
+        count.running += usize::from(has_slot);
         self.tell(&count);
-        if has_turn { Ok(WorkSlot(Arc::clone(self))) } else { Err(Stopped::Unwanted) }
+        if has_slot { Ok(WorkSlot(Arc::clone(self))) } else { Err(Stopped::Abandoned) }
     }
 
     fn count(&self) -> MutexGuard<'_, Count> {

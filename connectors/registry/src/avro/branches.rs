@@ -1,16 +1,16 @@
-//! The branches of a reader's union, indexed by what they can read: of many records only those of the same name are compared.
+//! An index of the branches of a reader's union, so that only branches of a fitting name are compared.
 
 use std::collections::HashMap;
 
 use crate::avro::{AvroSchema, Body, Shape, TypeId};
 use crate::work_budget::{Stopped, WorkBudget};
 
-/// Of one union.
+/// The index of one union.
 pub(super) struct Branches<'a> {
-    /// Those of named types by their names without namespaces, and by their aliases. What is found here may be of another
-    /// kind, or have an alias by accident.
+    /// Named types by their names without namespaces, and by their aliases. A match may still be of another kind or
+    /// namespace.
     named: HashMap<&'a str, Vec<TypeId>>,
-    /// The others, of which there is one of a kind at most.
+    /// The other types, at most one of each kind.
     unnamed: Vec<TypeId>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Branches<'a> {
         Ok(found)
     }
 
-    /// All branches that read the type, if it is no union; and perhaps others.
+    /// A superset of the branches that read the writer's type, which is no union.
     pub(super) fn that_may_read(&self, writer: &Shape) -> impl Iterator<Item = &TypeId> {
         let of = |name: &str| self.named.get(name).map_or(&[][..], Vec::as_slice);
         let (by_name, by_alias) = match writer {

@@ -9,7 +9,7 @@ impl AvroSchema {
     /// Checks the default of each field. A step is a comparison of a value with a type or a field.
     ///
     /// # Errors
-    /// Which one is none, in words; [`Stopped`].
+    /// [`Fault::Invalid`]: a default is no value of its type. [`Fault::Stopped`].
     pub(crate) fn check_defaults(&self, steps: &WorkBudget) -> Result<(), Fault> {
         let fields = self.types.iter().filter_map(|this| match &this.shape {
             Shape::Named(named) => match &named.body {
@@ -22,13 +22,13 @@ impl AvroSchema {
             if let Some(default) = &field.default
                 && !self.takes(field.type_id, default, steps)?
             {
-                Err(format!("the default of {} is no value of its type: {default}", field.name))?;
+                Err(format!("the default of the field {} is no value of its type: {default}", field.name))?;
             }
         }
         Ok(())
     }
 
-    /// Whether this is a value of the type, as a default is written. A union takes what one of its branches does.
+    /// Whether a default is a value of the type. A value of any branch is a value of a union.
     fn takes(&self, id: TypeId, value: &Value, steps: &WorkBudget) -> Result<bool, Stopped> {
         steps.spend(1)?;
         match (&self.types[id].shape, value) {
@@ -59,7 +59,7 @@ impl AvroSchema {
     }
 }
 
-/// Whether it holds for each, up to the first for which it does not.
+/// Whether a test is true for all items. Stops at the first one for which it is false.
 fn all<T>(
     each: impl Iterator<Item = T>,
     mut holds: impl FnMut(T) -> Result<bool, Stopped>,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::avro::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
 
 impl AvroSchema {
-    /// The text that is the same for schemas that are the same, and for no others.
+    /// The identity: equal texts mean the same schema.
     pub(crate) fn identity(&self) -> String {
         let look = |id: TypeId| self.types.get(id);
         let mut writer = Writer { look: &look, by_name: false, written: HashSet::new() };
@@ -18,17 +18,16 @@ impl AvroSchema {
     }
 }
 
-/// The identity of a type alone, with the names of those that it is made of; `look` finds the others, and nothing for one
-/// that is not defined yet.
+/// The identity of one definition, with other named types by name only. `look` finds a type; `None`: it is not defined yet.
 pub(super) fn definition<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {
     Writer { look, by_name: true, written: HashSet::new() }.written(this)
 }
 
 struct Writer<'a, 'l> {
     look: &'l dyn Fn(TypeId) -> Option<&'a Type>,
-    /// Only the first named type is written out.
+    /// Only the first named type is written in full.
     by_name: bool,
-    /// The named types that were written out.
+    /// The named types that are written in full.
     written: HashSet<&'a str>,
 }
 
@@ -54,7 +53,7 @@ impl<'a> Writer<'a, '_> {
         with(members, &this.attributes)
     }
 
-    /// Whether the name is enough.
+    /// Whether the type is written as its name.
     fn is_known(&mut self, named: &'a Named) -> bool {
         (self.by_name && !self.written.is_empty()) || !self.written.insert(&named.full_name)
     }

@@ -1,6 +1,6 @@
 //! Avro schemas for the registry: parsed by the rules of Avro 1.12, compared, and identified.
 //!
-//! No data is read or written with them here.
+//! This module reads and writes no data with them.
 
 mod branches;
 mod default;
@@ -14,12 +14,12 @@ use crate::work_budget::Stopped;
 
 pub(crate) use crate::avro::resolution::incompatibilities;
 
-/// Why there is no schema.
+/// Why a text was not parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The text is none: what it lacks, in words.
+    /// The text is no valid schema: the reason, in words.
     Invalid(String),
-    /// It was not read to its end.
+    /// The work was stopped.
     Stopped(Stopped),
 }
 
@@ -41,17 +41,17 @@ impl From<Stopped> for Fault {
     }
 }
 
-/// A schema. Named types that refer to one another make it a graph, so its types lie in a list.
+/// A schema. It is a graph, because named types refer to each other, so its types are a list.
 #[derive(Debug)]
 pub(crate) struct AvroSchema {
     types: Vec<Type>,
     root: TypeId,
 }
 
-/// A place in [`AvroSchema::types`].
+/// An index of [`AvroSchema::types`].
 type TypeId = usize;
 
-/// Attributes that the specification does not name, `logicalType` among them, by their names.
+/// Attributes by name that the specification does not define for this kind of type, and `logicalType`.
 type Attributes = Map<String, Value>;
 
 #[derive(Debug)]
@@ -83,9 +83,9 @@ enum Primitive {
 
 #[derive(Debug)]
 struct Named {
-    /// With its namespace, where it has one.
+    /// The name with its namespace, if it has one.
     full_name: String,
-    /// With their namespaces.
+    /// The aliases with their namespaces.
     aliases: Vec<String>,
     doc: Option<String>,
     body: Body,
@@ -141,7 +141,7 @@ impl Primitive {
 }
 
 impl Shape {
-    /// The name of the kind of type, as a schema has it.
+    /// The kind of the type, as in the text of a schema.
     fn kind(&self) -> &'static str {
         match self {
             Self::Primitive(primitive) => primitive.name(),

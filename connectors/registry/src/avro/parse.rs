@@ -9,7 +9,7 @@ use crate::avro::{
 };
 use crate::work_budget::WorkBudget;
 
-/// Attributes of a type that are no [`Attributes`].
+/// Attributes that the specification defines for a type, so they are no [`Attributes`].
 const OF_A_TYPE: [&str; 10] =
     ["type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "symbols", "size"];
 const OF_AN_ENUM: [&str; 11] = [
@@ -30,15 +30,14 @@ const OF_A_FIELD: [&str; 6] = ["type", "name", "doc", "aliases", "order", "defau
 type Parsed<T> = Result<T, Fault>;
 
 impl AvroSchema {
-    /// Parses a schema. Names may be used before they are defined. Defaults are not looked at:
-    /// [`AvroSchema::check_defaults`] does. Steps are taken for the text, and for each name with its namespace, which may be
-    /// many times as long as the text.
+    /// Parses a schema. Names may be used before they are defined. [`AvroSchema::check_defaults`] checks defaults, not this.
+    /// Steps are spent on the text and on each name with its namespace, because these may be far longer than the text.
     ///
     /// # Errors
-    /// What it lacks, in words; [`crate::work_budget::Stopped`].
+    /// [`Fault`].
     pub(crate) fn parse(text: &str, steps: &WorkBudget) -> Parsed<Self> {
         steps.spend_on(text)?;
-        // The parser of JSON stops at a depth of 128, so what walks through the text does as well.
+        // The JSON parser's limit is a depth of 128, which bounds the recursion over the text too.
         let json: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
         let mut parser = Parser::new(steps);
         let root = parser.parse(&json, None)?;
@@ -46,11 +45,11 @@ impl AvroSchema {
     }
 }
 
-/// A type on its way.
+/// A type during parsing.
 enum Slot {
-    /// It is used, and not defined so far.
+    /// The type is used, and not defined yet.
     Missing,
-    /// Its definition has begun.
+    /// The definition has begun.
     Open,
     Done(Type),
 }
@@ -58,7 +57,7 @@ enum Slot {
 struct Parser<'s> {
     steps: &'s WorkBudget,
     slots: Vec<Slot>,
-    /// The named types, by their full names.
+    /// The named types by their full names.
     names: HashMap<String, TypeId>,
 }
 
@@ -90,7 +89,7 @@ impl<'s> Parser<'s> {
         self.slots.len() - 1
     }
 
-    /// Parses a type. `space` is the namespace that it stands in.
+    /// Parses a type inside of the namespace `space`.
     fn parse(&mut self, json: &Value, space: Option<&str>) -> Parsed<TypeId> {
         match json {
             Value::String(name) => self.find(name, space),
@@ -101,8 +100,8 @@ impl<'s> Parser<'s> {
     }
 
     fn object(&mut self, members: &Map<String, Value>, space: Option<&str>) -> Parsed<TypeId> {
-        let kind = text(members, "type").ok_or("a type has no name of its type")?;
-        let of = |name: &str| members.get(name).ok_or_else(|| format!("{kind} without {name}"));
+        let kind = text(members, "type").ok_or("a type has no attribute \"type\"")?;
+        let of = |name: &str| members.get(name).ok_or_else(|| format!("{kind} has no {name}"));
         match kind {
             "record" | "error" | "enum" | "fixed" => self.named(members, kind, space),
             "array" => {
@@ -126,8 +125,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// The type of this name in this namespace; where that is not defined before, one that is and has none. Else the name
-    /// is defined later, or is that of a type around this one.
+    /// The type of a name in a namespace, or else a defined type of that name without a namespace. Otherwise the definition
+    /// follows later, or encloses this use.
     fn find(&mut self, name: &str, space: Option<&str>) -> Parsed<TypeId> {
         if let Some(place) = Primitive::ALL.iter().position(|primitive| primitive.name() == name) {
             return Ok(place);
@@ -156,7 +155,7 @@ impl<'s> Parser<'s> {
         for id in &ids {
             kinds.push(match &self.slots[*id] {
                 Slot::Done(Type { shape: Shape::Union(_), .. }) => {
-                    return Err("a union stands directly in a union".into());
+                    return Err("a union contains a union".into());
                 }
                 Slot::Done(Type { shape: Shape::Named(named), .. }) => named.full_name.clone(),
                 Slot::Done(Type { shape, .. }) => shape.kind().to_owned(),
@@ -165,22 +164,22 @@ impl<'s> Parser<'s> {
         }
         kinds.sort_unstable();
         if let Some(twice) = kinds.windows(2).find(|two| two[0] == two[1]) {
-            return Err(format!("{} is twice in a union", twice[0]).into());
+            return Err(format!("a union contains {} twice", twice[0]).into());
         }
         Ok(self.add(Shape::Union(ids), Map::new()))
     }
 
     /// A record, an enum or a fixed.
     fn named(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<TypeId> {
-        let name = text(members, "name").ok_or_else(|| format!("{kind} without a name"))?;
+        let name = text(members, "name").ok_or_else(|| format!("{kind} has no name"))?;
         let full_name = full_name(name, text(members, "namespace").or(space))?;
         self.steps.spend_on(&full_name)?;
         if Primitive::parse(&full_name).is_some() {
-            return Err(format!("a type is called {full_name}").into());
+            return Err(format!("{full_name} is reserved and cannot be the name of a type").into());
         }
         let known = self.names.get(&full_name).copied();
         let (id, is_known) = match known.map(|id| (id, &self.slots[id])) {
-            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined in itself").into()),
+            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined inside of itself").into()),
             Some((id, Slot::Missing)) => (id, false),
             Some((id, Slot::Done(_))) => (id, true),
             None => {
@@ -209,7 +208,7 @@ impl<'s> Parser<'s> {
         Ok(id)
     }
 
-    /// A second definition of a name has to be the first one once more.
+    /// A second definition of a name must equal the first one.
     fn again(&self, id: TypeId, second: &Type) -> Parsed<TypeId> {
         let look = |id: TypeId| match &self.slots[id] {
             Slot::Done(done) => Some(done),
@@ -220,31 +219,31 @@ impl<'s> Parser<'s> {
             return Ok(id);
         }
         let name = self.names.iter().find(|(_, of)| **of == id).map_or("a type", |(name, _)| name);
-        Err(format!("{name} is defined twice, and not alike").into())
+        Err(format!("{name} has two different definitions").into())
     }
 
     fn body(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<Body> {
         let list = |name: &str| {
             let found = members.get(name).and_then(Value::as_array);
-            found.ok_or_else(|| Fault::from(format!("{kind} without a list of {name}")))
+            found.ok_or_else(|| Fault::from(format!("{kind} has no list of {name}")))
         };
         match kind {
             "enum" => symbols(list("symbols")?, text(members, "default")),
             "fixed" => {
                 let size = members.get("size").and_then(Value::as_i64);
                 let size = size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size >= 0);
-                Ok(Body::Fixed { size: size.ok_or("fixed without a size in bytes")? })
+                Ok(Body::Fixed { size: size.ok_or("fixed has no size in bytes")? })
             }
             record_or_error => {
                 let mut fields: Vec<Field> = Vec::new();
                 for field in list("fields")? {
-                    let members = field.as_object().ok_or("a field is no object")?;
+                    let members = field.as_object().ok_or("a field is not an object")?;
                     fields.push(self.field(members, space)?);
                 }
                 let mut names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
                 names.sort_unstable();
                 if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
-                    return Err(format!("the field {} is there twice", twice[0]).into());
+                    return Err(format!("the field {} is defined twice", twice[0]).into());
                 }
                 Ok(Body::Record { is_error: record_or_error == "error", fields })
             }
@@ -261,7 +260,9 @@ impl<'s> Parser<'s> {
             Some(order) => order.as_str().unwrap_or_default().to_ascii_lowercase(),
         };
         if !["ascending", "descending", "ignore"].contains(&order.as_str()) {
-            return Err(format!("the field {name} has an order that does not exist").into());
+            return Err(
+                format!("the order of the field {name} is not ascending, descending or ignore").into()
+            );
         }
         let mut default = members.get("default").cloned();
         let is_floating = Primitive::ALL
@@ -269,7 +270,7 @@ impl<'s> Parser<'s> {
             .is_some_and(|primitive| matches!(primitive, Primitive::Float | Primitive::Double));
         if let Some(Value::String(number)) = default.as_ref().filter(|_| is_floating) {
             let number: f64 =
-                number.trim().parse().map_err(|_error| format!("the default of {name} is no number"))?;
+                number.trim().parse().map_err(|_error| format!("the default of {name} is not a number"))?;
             default = Some(serde_json::Number::from_f64(number).map_or(Value::Null, Value::Number));
         }
         Ok(Field {
@@ -290,11 +291,11 @@ fn symbols(given: &[Value], default: Option<&str>) -> Parsed<Body> {
     let mut sorted: Vec<_> = symbols.iter().collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|two| two[0] == two[1]) {
-        return Err(format!("the symbol {} is there twice", twice[0]).into());
+        return Err(format!("the symbol {} is defined twice", twice[0]).into());
     }
     symbols.iter().try_for_each(|symbol| check_name(symbol))?;
     if let Some(default) = default.filter(|default| !symbols.iter().any(|symbol| symbol == default)) {
-        return Err(format!("the default {default} is none of the symbols").into());
+        return Err(format!("the default {default} is not one of the symbols").into());
     }
     Ok(Body::Enum { symbols, default: default.map(str::to_owned) })
 }
@@ -310,11 +311,11 @@ fn attributes(members: &Map<String, Value>, reserved: &[&str]) -> Attributes {
 
 fn aliases(members: &Map<String, Value>) -> Parsed<Vec<String>> {
     let Some(given) = members.get("aliases") else { return Ok(Vec::new()) };
-    let list = given.as_array().ok_or("aliases are no list")?;
+    let list = given.as_array().ok_or("aliases are not a list")?;
     let mut known = HashSet::new();
     let mut aliases = Vec::new();
     for alias in list {
-        let alias = alias.as_str().ok_or("an alias is no text")?;
+        let alias = alias.as_str().ok_or("an alias is not a string")?;
         if known.insert(alias) {
             aliases.push(alias.to_owned());
         }
@@ -322,7 +323,7 @@ fn aliases(members: &Map<String, Value>) -> Parsed<Vec<String>> {
     Ok(aliases)
 }
 
-/// A name with its namespace, which it may bring itself.
+/// A name with its namespace: the one in the name, or else `space`.
 fn full_name(name: &str, space: Option<&str>) -> Parsed<String> {
     let (space, short) = match name.rsplit_once('.') {
         Some((space, short)) => (Some(space), short),
@@ -338,7 +339,7 @@ fn full_name(name: &str, space: Option<&str>) -> Parsed<String> {
     }
 }
 
-/// Letters of all languages are taken, as Java takes them; those beyond 16 bits are none to it.
+/// Accepts letters of all languages, as Java does. Java does not accept letters beyond 16 bits.
 fn check_name(name: &str) -> Parsed<()> {
     let is_first = |letter: char| letter == '_' || (letter.is_alphabetic() && u32::from(letter) <= 0xFFFF);
     let is_next = |letter: char| is_first(letter) || (letter.is_numeric() && u32::from(letter) <= 0xFFFF);

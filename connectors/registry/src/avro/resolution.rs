@@ -8,19 +8,19 @@ use crate::avro::branches::{Branches, has_field_aliases};
 use crate::avro::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
 use crate::work_budget::{Stopped, WorkBudget};
 
-/// Nesting of types in a comparison: a thread's stack holds many more.
+/// Limit of nested types in a comparison, so that recursion does not overflow a thread's stack.
 const DEPTH_MAX: usize = 600;
-/// Steps of a pair of types that is met for the first time; one that is known, a field, a symbol and an alias take one each.
+/// Steps of a new pair of types. A known pair, a field, a symbol and an alias take one each.
 const STEPS_OF_A_PAIR: usize = 8;
-/// Incompatibilities that a response lists; there may be more.
+/// Limit of the incompatibilities in a response; there may be more.
 const TOLD_MAX: usize = 20;
 
-/// Why what one schema writes cannot always be read by another.
+/// Why a reader's schema cannot read all data of a writer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Incompatibility {
-    /// As Java names it.
+    /// Java's name of the incompatibility.
     kind: &'static str,
-    /// Where in the reader's schema, as a JSON pointer; an index is of a field or a branch.
+    /// A JSON pointer into the reader's schema; indexes are those of fields and branches.
     path: String,
     detail: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Incompatibility {
     }
 }
 
-/// Why `reader` cannot read whatever `writer` writes; empty where it can.
+/// Why `reader` cannot read all data of `writer`; empty if it can.
 ///
 /// # Errors
 /// [`Stopped`].
@@ -57,23 +57,23 @@ pub(crate) fn incompatibilities(
     Ok(if found.is_empty() { comparison.ambiguous } else { found })
 }
 
-/// What was found; nothing means compatible.
+/// The incompatibilities found; empty means compatible.
 type Found = Vec<Rc<Incompatibility>>;
 
 struct Comparison<'a> {
     reader: &'a AvroSchema,
     writer: &'a AvroSchema,
-    /// What is known of a pair (reader, writer); nothing while it is being compared. A pair within itself is
-    /// compatible for the time being.
+    /// The result of each pair (reader, writer), and `None` during its comparison. A pair inside of itself counts as
+    /// compatible meanwhile.
     seen: HashMap<(TypeId, TypeId), Option<Found>>,
     path: Vec<String>,
     depth: usize,
     steps: &'a WorkBudget,
-    /// The branches of the reader's unions, found by what they may read.
+    /// The indexes of the reader's unions.
     branches: HashMap<TypeId, Rc<Branches<'a>>>,
-    /// A field of the reader has an alias, and so may be one of several: a branch of another name is looked into for it.
+    /// A field of the reader has an alias, so all branches are compared: any may have an ambiguous field.
     tries_all: bool,
-    /// A field that might be one of several, wherever it was met: Java breaks off there, also in a branch that it only tries.
+    /// An ambiguous field, found anywhere. Java fails there, even in a branch that it only tries.
     ambiguous: Found,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Comparison<'a> {
         Ok(found)
     }
 
-    /// A pair one step further on the path.
+    /// Compares a pair one step further on the path.
     fn below(&mut self, step: &str, reader: TypeId, writer: TypeId) -> Result<Found, Stopped> {
         self.path.push(step.to_owned());
         let found = self.pair(reader, writer);
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether one of the reader's branches reads what is no union.
+    /// Whether a branch of the reader's union reads a writer's type that is no union.
     fn one_of<'b>(
         &mut self,
         branches: impl Iterator<Item = &'b TypeId>,
@@ -156,7 +156,7 @@ impl<'a> Comparison<'a> {
         Ok(self.no_branch(writer, None))
     }
 
-    /// The branches of a union of the reader, which are looked at once.
+    /// The index of a reader's union, made once.
     fn branches_of(&mut self, union: TypeId, branches: &[TypeId]) -> Result<Rc<Branches<'a>>, Stopped> {
         if let Some(known) = self.branches.get(&union) {
             return Ok(Rc::clone(known));
@@ -198,7 +198,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// A field and what is written of it, by the names of the writer's fields.
+    /// Compares a field of the reader with the writer's fields of its name and aliases.
     fn field(&mut self, field: &'a Field, written: &HashMap<&str, &'a Field>) -> Result<Found, Stopped> {
         self.steps.spend(field.aliases.len())?;
         let names = std::iter::once(&field.name).chain(&field.aliases);
@@ -247,7 +247,7 @@ fn same_kind(ours: &Body, theirs: &Body) -> bool {
 }
 
 impl Named {
-    /// Namespaces do not count, save in an alias.
+    /// Ignores namespaces, except in an alias.
     fn is_called(&self, theirs: &Self) -> bool {
         self.short_name() == theirs.short_name() || self.aliases.contains(&theirs.full_name)
     }

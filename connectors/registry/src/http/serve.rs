@@ -1,4 +1,4 @@
-//! Serves requests: a limited number at once, on threads that may block.
+//! Runs requests on threads that may block, a limited number at once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,18 +14,18 @@ use crate::subjects::Subjects;
 use crate::work_budget::WorkBudget;
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
-/// Requests that may block a thread on the storage, besides long checks; further ones wait without a thread.
+/// Requests besides long checks that may block a thread on the storage. Further ones wait without a thread.
 const CHANGES_MAX: usize = 8;
 
 #[derive(Clone)]
-pub(super) struct Shop {
+pub(super) struct RequestRunner {
     registry: Registry,
     requests: Arc<Semaphore>,
-    /// Those that may wait on a thread, for a turn or for the storage: threads are left for others.
+    /// Limits the requests that may block a thread on a slot or on the storage, so that threads are left for others.
     waiting: Arc<Semaphore>,
 }
 
-impl Shop {
+impl RequestRunner {
     pub(super) fn of(registry: Registry) -> Self {
         let limits = registry.limits;
         let waiting = limits.checks_max + limits.checks_waiting_max + CHANGES_MAX;
@@ -33,7 +33,7 @@ impl Shop {
         Self { registry, requests: of(limits.requests_max), waiting: of(waiting) }
     }
 
-    /// Does what waits for nothing but the lock, on a thread of its own.
+    /// Runs work that blocks on nothing but the lock, on its own thread.
     pub(super) async fn serve(
         self,
         work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static,
@@ -41,7 +41,7 @@ impl Shop {
         self.run(false, work).await
     }
 
-    /// Does what may wait for the storage.
+    /// Runs work that may block on the storage.
     pub(super) async fn change(
         self,
         work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static,
@@ -58,7 +58,7 @@ impl Shop {
             self.registry.stats.requests_refused.fetch_add(1, Ordering::Relaxed);
             return answer(Err(Error::Busy));
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let waits = if may_wait { self.waiting.acquire_owned().await.ok() } else { None };
         let work = tokio::task::spawn_blocking(move || {
             let _permits = (permit, waits);
@@ -66,7 +66,7 @@ impl Shop {
         });
         match work.await {
             Ok(result) => answer(result),
-            Err(_panic) => answer(Err(Error::Storage("the request broke off".into()))),
+            Err(_panic) => answer(Err(Error::Storage("the request failed unexpectedly".into()))),
         }
     }
 
@@ -77,20 +77,20 @@ impl Shop {
         self.serve(|registry| registry.with(|book| look(book))).await
     }
 
-    /// Does what reads schemas and compares them; it stops when nobody waits for the answer.
+    /// Runs work that parses and compares schemas; it stops when the caller closes its connection.
     pub(super) async fn check(
         self,
         work: impl FnOnce(&Registry, &WorkBudget) -> Result<Value, Error> + Send + 'static,
     ) -> Response {
-        let asker = Arc::new(());
-        let waiting = Arc::downgrade(&asker);
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
         let answer = self.change(move |registry| {
             let done = work(registry, &registry.steps(waiting));
             registry.stats.count(&done);
             done
         });
         let answer = answer.await;
-        drop(asker);
+        drop(caller);
         answer
     }
 }
