@@ -257,7 +257,7 @@ async fn a_journal_that_is_deleted_by_time_is_found_and_refused() -> anyhow::Res
     let cluster = Cluster::shared()?;
     let test_log = TestLog::new(cluster.bootstrap())?;
     let (code, said) = test_log.topics("plan")?;
-    ensure!(code == Some(3) && said.contains("create would make"), "{code:?}: {said}");
+    ensure!(code == Some(3) && said.contains("to make: "), "{code:?}: {said}");
     let (code, said) = test_log.topics("create")?;
     ensure!(code == Some(0), "{code:?}: {said}");
     let (code, said) = test_log.topics("check")?;

@@ -69,20 +69,30 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum TopicsCommand {
     /// Print what `create` would create, and what differs. Changes nothing.
-    Plan(Settings),
+    Plan(TopicsOptions),
     /// Create the missing topics. Existing topics are not changed.
-    Create(Settings),
+    Create(TopicsOptions),
     /// Print what differs, what it means and how to repair it. Changes nothing.
-    Check(Settings),
+    Check(TopicsOptions),
 }
 
 impl TopicsCommand {
-    /// The options for the settings.
-    pub fn settings(&self) -> &Settings {
+    /// The options, which all three have.
+    pub fn options(&self) -> &TopicsOptions {
         match self {
-            Self::Plan(settings) | Self::Create(settings) | Self::Check(settings) => settings,
+            Self::Plan(options) | Self::Create(options) | Self::Check(options) => options,
         }
     }
+}
+
+/// The options of `everlog topics`.
+#[derive(Args, Debug)]
+pub struct TopicsOptions {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Use these brokers [default: kafka.bootstrap_servers].
+    #[arg(long, value_name = "HOST:PORT[,...]")]
+    pub kafka_bootstrap: Option<String>,
 }
 
 /// `everlog dev`
@@ -147,7 +157,11 @@ mod tests {
             let Ok(Cli { command: Command::Dev(dev) }) = cli else { panic!("{rows}: {cli:?}") };
             assert_eq!(dev.kafka_bootstrap.as_deref(), Some("localhost:9092"));
         }
-        assert!(parse("everlog topics check --config everlog.toml").is_ok());
+        for command in ["plan", "create", "check"] {
+            let line =
+                format!("everlog topics {command} --config everlog.toml --kafka-bootstrap localhost:9092");
+            assert!(parse(&line).is_ok(), "{line}");
+        }
     }
 
     #[test]

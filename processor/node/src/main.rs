@@ -132,7 +132,12 @@ fn show_config(settings: &Settings) -> Result<Ended> {
 
 fn look_at_topics(command: &TopicsCommand) -> u8 {
     let look = || {
-        let config = Config::load(command.settings().config.as_deref(), &environment())?;
+        let options = command.options();
+        let mut config = Config::load(options.settings.config.as_deref(), &environment())?;
+        if let Some(brokers) = &options.kafka_bootstrap {
+            config.kafka.bootstrap_servers.clone_from(brokers);
+            config.validate()?;
+        }
         logs::start(&config.logs)?;
         crate::services::topics::run(command, &config)
     };

@@ -130,6 +130,16 @@ impl TopicDefinition {
         made.map(|(setting, value)| (setting, &*value.leak())).collect()
     }
 
+    /// How long its records are kept, in words.
+    pub fn retention(&self) -> &'static str {
+        match self.purpose {
+            Use::Journal => "kept until they are applied",
+            Use::Rows => "compacted",
+            Use::Stream => "kept as long as the brokers' default says",
+            Use::Commands => "kept until they are read",
+        }
+    }
+
     fn min_insync(&self) -> u16 {
         if self.replication >= 3 { 2 } else { 1 }
     }
@@ -233,7 +243,8 @@ impl TopicDefinition {
                 found.replication.to_string(),
                 self.replication.to_string(),
                 "fewer brokers may fail than was wished",
-                "Add replicas with kafka-reassign-partitions.sh, or lower the wish".into(),
+                "Add replicas with kafka-reassign-partitions.sh, or set kafka.replication to what there is"
+                    .into(),
                 false,
             );
         }

@@ -9,4 +9,4 @@ pub mod topic_io;
 pub(crate) use definition::tombstones_ms;
 pub use definition::{Difference, ExistingTopic, TopicDefinition, plan, wanted};
 pub(crate) use setup::compare;
-pub use setup::{check, create, remove};
+pub use setup::{Creation, check, create, remove};

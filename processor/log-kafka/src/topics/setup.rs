@@ -29,13 +29,22 @@ pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
     compare(options, &admin, partitions)
 }
 
-/// Creates missing topics and records the partition counts. Existing topics are not changed; their differences are
-/// returned.
+/// What [`create`] did.
+#[derive(Debug)]
+pub struct Creation {
+    /// The full names of the topics that were created, in order.
+    pub created: Vec<String>,
+    /// What differs from how the topics of the cluster must be, the worst first.
+    pub differences: Vec<Difference>,
+}
+
+/// Creates missing topics and records the partition counts. Existing topics are not changed.
 ///
 /// # Errors
 /// No broker answers, or it does not let us; `Refused` where topics are there, but not the record of what was fixed.
-pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
+pub fn create(options: &Options) -> Result<Creation, Error> {
     options.validate()?;
+    let mut created = Vec::new();
     let admin = Admin::open(options)?;
     let ends = std::sync::Arc::new(TopicEnds::open(options)?);
     let fixed = match recorded(options, &admin, &ends)? {
@@ -53,7 +62,9 @@ pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
             // First of all the topic that says which count of partitions holds: two that differ must not mix.
             let missing =
                 topics.iter().filter(|topic| topic.name == control && !there.contains_key(&control));
-            admin.create(&missing.collect::<Vec<_>>())?;
+            let missing: Vec<_> = missing.collect();
+            admin.create(&missing)?;
+            created.extend(missing.iter().map(|topic| topic.name.clone()));
             let wish = Incarnation {
                 id: random_id()?,
                 partitions: options.partitions,
@@ -66,13 +77,14 @@ pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
     let there = admin.topics(&topics)?;
     let missing: Vec<_> = topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect();
     admin.create(&missing)?;
+    created.extend(missing.iter().map(|topic| topic.name.clone()));
     // A broker acknowledges a topic before it lists it.
     let deadline = Instant::now() + options.call_timeout();
     loop {
         let differences = compare(options, &admin, fixed.partitions)?;
         let is_shown = differences.iter().all(|difference| difference.setting != "topic");
         if is_shown || missing.is_empty() || Instant::now() > deadline {
-            return Ok(differences);
+            return Ok(Creation { created, differences });
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::bail;
 use everlog_config::Config;
-use everlog_log_kafka::topics::{self, Difference};
+use everlog_log_kafka::topics::{self, Creation, Difference, TopicDefinition};
 
 use crate::cli::TopicsCommand;
 
@@ -30,22 +30,21 @@ pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<TopicsVer
         );
     }
     let options = kafka.options(&config.server.name);
-    let differences = match command {
-        TopicsCommand::Plan(_) | TopicsCommand::Check(_) => topics::check(&options),
-        TopicsCommand::Create(_) => topics::create(&options),
-    };
-    let differences = differences.map_err(|error| kafka.explain(error))?;
-    let mut text = table(&differences);
-    if matches!(command, TopicsCommand::Plan(_)) {
-        for topic in topics::wanted(&options, kafka.partitions) {
-            if differences.iter().any(|difference| is_missing(difference) && difference.topic == topic.name) {
-                let (name, partitions, replication) = (topic.name, topic.partitions, topic.replication);
-                text.push_str(&format!(
-                    "create would make {name} with {partitions} partitions and {replication} replicas\n"
-                ));
-            }
+    let explain = |error| kafka.explain(error);
+    let (text, differences) = match command {
+        TopicsCommand::Plan(_) => {
+            let differences = topics::check(&options).map_err(explain)?;
+            (planned(&topics::wanted(&options, kafka.partitions), &differences), differences)
         }
-    }
+        TopicsCommand::Check(_) => {
+            let differences = topics::check(&options).map_err(explain)?;
+            (table(&differences), differences)
+        }
+        TopicsCommand::Create(_) => {
+            let Creation { created, differences } = topics::create(&options).map_err(explain)?;
+            (format!("{}{}", made_text(created.len()), table(&differences)), differences)
+        }
+    };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -62,15 +61,13 @@ pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<TopicsVer
 /// No broker answers, or it refuses.
 pub fn make_missing(config: &Config) -> anyhow::Result<()> {
     let options = config.kafka.options(&config.server.name);
-    let explain = |error| config.kafka.explain(error);
-    let missing = topics::check(&options).map_err(explain)?.iter().filter(|found| is_missing(found)).count();
-    if missing > 0 {
-        topics::create(&options).map_err(explain)?;
+    let Creation { created, .. } = topics::create(&options).map_err(|error| config.kafka.explain(error))?;
+    if !created.is_empty() {
         tracing::info!(
             brokers = config.kafka.bootstrap_servers,
             prefix = config.kafka.prefix,
             replication = config.kafka.replication,
-            topics = missing,
+            topics = created.len(),
             "topics created"
         );
     }
@@ -79,6 +76,35 @@ pub fn make_missing(config: &Config) -> anyhow::Result<()> {
 
 fn is_missing(difference: &Difference) -> bool {
     difference.setting == "topic"
+}
+
+/// What `create` would create, then what differs in the topics that exist.
+fn planned(wanted: &[TopicDefinition], differences: &[Difference]) -> String {
+    let (missing, changed): (Vec<_>, Vec<_>) = differences.iter().cloned().partition(is_missing);
+    let is_to_make = |topic: &&TopicDefinition| missing.iter().any(|found| found.topic == topic.name);
+    let line = |topic: &TopicDefinition| {
+        let TopicDefinition { name, partitions, replication, .. } = topic;
+        let retention = topic.retention();
+        format!(
+            "to make: {name}, {}, {}, {retention}\n",
+            counted(u64::from(*partitions), "partition"),
+            counted(u64::from(*replication), "replica")
+        )
+    };
+    let mut text: String = wanted.iter().filter(is_to_make).map(line).collect();
+    if missing.is_empty() || !changed.is_empty() {
+        text.push_str(&table(&changed));
+    }
+    text
+}
+
+/// What `create` created; nothing where all topics existed.
+fn made_text(topics: usize) -> String {
+    if topics == 0 { String::new() } else { format!("made {}\n", counted(topics as u64, "topic")) }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn table(differences: &[Difference]) -> String {
@@ -137,9 +163,32 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_lists_what_is_to_be_made_and_then_what_differs() {
+        let options = everlog_log_kafka::Options::new("localhost:9092");
+        let wanted = topics::wanted(&options, 4);
+        let made: std::collections::BTreeMap<_, _> = wanted
+            .iter()
+            .filter(|topic| topic.name == "everlog.events" || topic.name == "everlog.control")
+            .map(|topic| (topic.name.clone(), Default::default()))
+            .collect();
+        let differences = topics::plan(&made, &wanted);
+        let text = planned(&wanted, &differences);
+        let to_make: Vec<_> = text.lines().filter(|line| line.starts_with("to make: ")).collect();
+        assert_eq!(to_make.len(), wanted.len() - 2, "{text}");
+        assert_eq!(
+            to_make[0],
+            "to make: everlog.journal, 4 partitions, 3 replicas, kept until they are applied"
+        );
+        assert!(text.contains("everlog.events") && !text.contains("missing"), "{text}");
+        assert_eq!(planned(&wanted, &[]), "The topics are as they must be.\n");
+        assert_eq!([made_text(0), made_text(1), made_text(9)], ["", "made 1 topic\n", "made 9 topics\n"]);
+    }
+
+    #[test]
     fn without_brokers_nobody_looks() {
         let settings = crate::cli::Settings { config: None };
-        let error = run(&TopicsCommand::Check(settings), &Config::default()).expect_err("there are none");
+        let options = crate::cli::TopicsOptions { settings, kafka_bootstrap: None };
+        let error = run(&TopicsCommand::Check(options), &Config::default()).expect_err("there are none");
         assert!(error.to_string().contains("EVERLOG_KAFKA__BOOTSTRAP_SERVERS"), "{error}");
     }
 }
