@@ -1,10 +1,12 @@
 //! The doctor's checks of a log on Kafka.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use anyhow::Result;
 use everlog_config::Config;
 use everlog_log::clock::now_ms;
+use everlog_log_kafka::topics::Difference;
 use everlog_log_kafka::topics::inspect::{
     AppliedPosition, CommandsReport, Inspection, JournalReport, OpenTransaction, inspect,
 };
@@ -44,7 +46,10 @@ fn topics(examined: &Inspection) -> Vec<Finding> {
     if examined.differences.is_empty() {
         return vec![Finding::good("topics", "all are there, and as they must be")];
     }
-    let finding = |difference: &everlog_log_kafka::topics::Difference| {
+    // The wish for replicas is one setting of ours, not one of each topic.
+    let is_of_replicas = |difference: &&Difference| difference.setting == "replication";
+    let (replicas, others): (Vec<_>, Vec<_>) = examined.differences.iter().partition(is_of_replicas);
+    let finding = |difference: &Difference| {
         let found = format!(
             "{}: {} is {}, wanted is {}: {}",
             difference.topic, difference.setting, difference.found, difference.wanted, difference.meaning
@@ -52,7 +57,20 @@ fn topics(examined: &Inspection) -> Vec<Finding> {
         let verdict = if difference.refuses { Verdict::Fail } else { Verdict::Warn };
         Finding { about: "topics", verdict, found, fix: Some(difference.fix.clone()) }
     };
-    examined.differences.iter().map(finding).collect()
+    replication(&replicas).into_iter().chain(others.into_iter().map(finding)).collect()
+}
+
+/// One finding for all topics with fewer replicas than `kafka.replication`.
+fn replication(differences: &[&Difference]) -> Option<Finding> {
+    let wanted = &differences.first()?.wanted;
+    let found: BTreeSet<&str> = differences.iter().map(|difference| difference.found.as_str()).collect();
+    let found = found.into_iter().collect::<Vec<_>>().join(" or ");
+    let topics = differences.len();
+    Some(Finding::warn(
+        "topics",
+        format!("{topics} topics have a replication of {found}, and kafka.replication is {wanted}"),
+        format!("set kafka.replication to {found}, or add replicas with kafka-reassign-partitions.sh"),
+    ))
 }
 
 fn transactions(open: &[OpenTransaction], config: &Config, now_ms: i64) -> Vec<Finding> {
@@ -251,6 +269,30 @@ mod tests {
         let abouts: Vec<_> =
             judge(&examined(), &Config::default(), NOW..NOW).iter().map(|f| f.about).collect();
         assert_eq!(abouts, ["topics", "transactions", "positions", "journal", "clocks", "commands"]);
+    }
+
+    #[test]
+    fn fewer_replicas_than_wished_are_one_finding() {
+        let difference = |topic: &str, found: &str| Difference {
+            topic: topic.into(),
+            setting: "replication".into(),
+            found: found.into(),
+            wanted: "3".into(),
+            meaning: "",
+            fix: String::new(),
+            refuses: false,
+        };
+        let mut examined = examined();
+        examined.differences = ["journal", "timers", "control"].map(|topic| difference(topic, "1")).into();
+        let told = topics(&examined);
+        assert_eq!((told.len(), told[0].verdict), (1, Verdict::Warn));
+        assert_eq!(told[0].found, "3 topics have a replication of 1, and kafka.replication is 3");
+        assert!(told[0].fix.as_deref().is_some_and(|fix| fix.starts_with("set kafka.replication to 1, ")));
+        let missing =
+            Difference { setting: "topic".into(), refuses: true, ..difference("events", "missing") };
+        examined.differences.push(missing);
+        let verdicts: Vec<_> = topics(&examined).iter().map(|finding| finding.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Warn, Verdict::Fail]);
     }
 
     #[test]
