@@ -74,7 +74,8 @@ pub fn run(command: &Commands) -> Result<ExitStatus> {
     let place = send.place.place(&config);
     let headers = send.headers(&place.topic(PublicTopic::Outcome), now_ms())?;
     // The outcome may come before the reader starts otherwise.
-    let replies = if send.reply { Some(place.tail(PublicTopic::Outcome, None, From::End)?) } else { None };
+    let replies = || place.tail(PublicTopic::Outcome, None, From::End).context("nothing was sent");
+    let replies = if send.reply { Some(replies()?) } else { None };
     let sent = match &place {
         PublicTopics::Kafka(options) => {
             produce(options, &place.topic(PublicTopic::Command), send, &value, &headers)?
@@ -146,7 +147,15 @@ fn produce(
         Err(Error::Unknown { detail }) => Ok(SendResult::Unknown(format!(
             "nobody knows whether the command is there: {detail}; send it again with the same --command-id"
         ))),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(nothing_sent(&options.bootstrap_servers, error)),
+    }
+}
+
+/// The error of a command that was not sent.
+fn nothing_sent(brokers: &str, error: Error) -> anyhow::Error {
+    match error {
+        Error::Io { detail } => anyhow!("no broker of {brokers} answers; nothing was sent ({detail})"),
+        error => anyhow::Error::from(error).context("nothing was sent"),
     }
 }
 
@@ -240,6 +249,14 @@ fn moment_ms(text: &str, now_ms: i64) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_was_not_sent_says_so_and_names_the_brokers() {
+        let away = nothing_sent("broker-1:9092", Error::Io { detail: "timed out".into() });
+        assert_eq!(away.to_string(), "no broker of broker-1:9092 answers; nothing was sent (timed out)");
+        let refused = nothing_sent("broker-1:9092", Error::Refused { detail: "no such topic".into() });
+        assert!(format!("{refused:#}").starts_with("nothing was sent: "), "{refused:#}");
+    }
 
     #[test]
     fn a_moment_is_a_number_or_a_span_from_now_on() {
