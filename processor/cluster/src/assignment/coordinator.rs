@@ -130,7 +130,8 @@ impl Coordinator {
         let groups = seen.assign();
         if groups != view.assignment.groups || seen.nodes != view.assignment.nodes {
             let assignment = view.assignment.then(seen.nodes, groups, &self.node.name);
-            tracing::info!(nodes = ?assignment.nodes, groups = ?assignment.groups, ?left_out, "partition groups assigned");
+            let (nodes, groups) = (spaced(&assignment.nodes), by_group(&assignment.groups));
+            tracing::info!(nodes, groups, left_out = spaced(&left_out), "partition groups assigned");
             let row = Row::Assignment(assignment);
             match self.control.write(row.clone()).await {
                 Ok(()) => self.control.apply_and_publish(row),
@@ -192,5 +193,32 @@ impl Coordinator {
         }
         self.live = Some((Instant::now(), live.clone()));
         Some(live)
+    }
+}
+
+/// The node of each group for a log line: `0=node-a 1=node-b 2=`.
+fn by_group(groups: &[Option<String>]) -> String {
+    let pairs = groups.iter().enumerate();
+    spaced(pairs.map(|(group, node)| format!("{group}={}", node.as_deref().unwrap_or_default())))
+}
+
+/// Names for a log line.
+fn spaced(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let mut line = String::new();
+    for name in names {
+        line.extend([if line.is_empty() { "" } else { " " }, name.as_ref()]);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assignment_is_logged_as_the_node_of_each_group() {
+        let groups = [Some("node-a".to_owned()), None, Some("node-b".to_owned())];
+        assert_eq!(by_group(&groups), "0=node-a 1= 2=node-b");
+        assert_eq!(by_group(&[]), "");
     }
 }

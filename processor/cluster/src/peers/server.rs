@@ -59,16 +59,16 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set on a peer connection");
     }
-    if cluster.peers.tls().is_none() {
-        return converse(stream, cluster, connection).await;
-    }
     let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+    if cluster.peers.tls().is_none() {
+        return converse(stream, cluster, connection, &from).await;
+    }
     let known = match cluster.peers.tls() {
         Some(tls) => tls.accept(stream).await,
         None => return,
     };
     match known {
-        Ok(stream) => converse(stream, cluster, connection).await,
+        Ok(stream) => converse(stream, cluster, connection, &from).await,
         // Other nodes connect to find out whether somebody listens, and close the connection.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             tracing::debug!(from, %error, "peer connection closed before the TLS handshake");
@@ -77,7 +77,8 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
     }
 }
 
-async fn converse<S>(stream: S, cluster: Arc<Cluster>, connection: &Peer)
+/// `from`: the address of the client, for log lines.
+async fn converse<S>(stream: S, cluster: Arc<Cluster>, connection: &Peer, from: &str)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -112,7 +113,15 @@ where
             std::future::pending::<()>().await;
         }
     };
-    tokio::select! { ended = conversation.as_mut() => { if let Err(error) = ended { tracing::debug!(%error, "peer connection ended"); } } () = stranger => tracing::info!("peer connection closed: no trusted request came in time"), () = node.until_ended() => {} }
+    tokio::select! {
+        ended = conversation.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(from, %error, "peer connection ended");
+            }
+        }
+        () = stranger => tracing::info!(from, "peer connection closed: no trusted request came in time"),
+        () = node.until_ended() => {}
+    }
 }
 
 async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Response<Body> {
