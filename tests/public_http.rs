@@ -211,6 +211,27 @@ async fn said(server: &Server, lines: &[&str]) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
+async fn a_browser_finds_links_at_the_root_and_a_client_of_the_registry_what_it_expects() -> anyhow::Result<()>
+{
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[]).await?;
+    let browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let (status, page) = page::ask(server.http_address(), "GET /", &[browser], "").await?;
+    ensure!(status == 200 && page.contains("<a href=\"/events\">"), "{status}: {page}");
+    for path in ["/subjects", "/schemas", "/config", "/events", "/replies", "/rejections"] {
+        let (status, body) = page::ask(server.http_address(), &format!("GET {path}"), &[browser], "").await?;
+        ensure!(status == 200 && page.contains(&format!("\"{path}\"")), "{path}: {status}: {body}");
+    }
+    let client = ("Accept", "application/vnd.schemaregistry.v1+json");
+    let answer = page::ask(server.http_address(), "GET /", &[client], "").await?;
+    ensure!(answer == (200, "{}".to_owned()), "{answer:?}");
+    let other_site = ("Origin", "http://example.com");
+    let (status, _) = page::ask(server.http_address(), "GET /", &[browser, other_site], "").await?;
+    ensure!(status == 403, "{status}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_request_that_is_not_one_for_one_host_is_refused() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let server = Server::start(dir.path(), &[]).await?;

@@ -41,23 +41,29 @@ impl Banner<'_> {
         let Addresses { calls: address, metrics, face } = addresses;
         let fate = if *ephemeral { "removed at the end" } else { "stays" };
         let sync = if *synced { "every write synced" } else { "writes not synced" };
-        let python = format!("await temporalio.client.Client.connect(\"{address}\")");
-        let cli = format!("temporal workflow start --address {address} --task-queue hello --type Hello");
-        let face_remark = if kafka.is_some() { "" } else { "and POST /commands" };
-        let log = match kafka {
-            Some((brokers, prefix)) => {
-                ("Kafka", (*brokers).to_owned(), format!("topics {prefix}*, {partitions} partitions"))
-            }
-            None => {
-                ("data", data_dir.display().to_string(), format!("{fate}, {partitions} partitions, {sync}"))
-            }
+        let start = format!(
+            "temporal workflow start --address {address} --task-queue greetings --type Greeting --input '\"world\"'"
+        );
+        let log_option = match kafka {
+            Some((brokers, _)) => format!("--kafka-bootstrap {brokers}"),
+            None => format!("--http-address {face}"),
         };
+        let events = format!("everlog events tail --from-beginning {log_option}");
+        let face_remark = if kafka.is_some() { "" } else { "and POST /commands" };
+        let log = kafka.map(|(brokers, prefix)| {
+            ("Kafka", brokers.to_owned(), format!("topics {prefix}*, {partitions} partitions"))
+        });
+        let kept = match kafka {
+            Some(_) => format!("{fate}, a copy of what is on Kafka"),
+            None => format!("{fate}, {partitions} partitions, {sync}"),
+        };
+        let data = ("data", data_dir.display().to_string(), kept);
         let where_it_is = [
             ("gRPC", address.to_string(), "namespace \"default\"".to_owned()),
             ("metrics", format!("http://{metrics}/metrics"), "and /health/ready".to_owned()),
             ("schemas", format!("http://{face}/subjects"), face_remark.to_owned()),
-            log,
         ];
+        let where_it_is: Vec<_> = where_it_is.into_iter().chain(log).chain([data]).collect();
         let width = where_it_is.iter().map(|(_, place, _)| place.chars().count()).max().unwrap_or(0);
         let mut text = format!("\n  {} {}\n\n", paint("1", "Everlog"), env!("CARGO_PKG_VERSION"));
         for (name, place, remark) in &where_it_is {
@@ -67,7 +73,12 @@ impl Banner<'_> {
             writeln!(text, "  {name} {place}{gap}   {remark}").expect("into memory");
         }
         text.push_str("\n  Try next\n");
-        for (name, line) in [("Python", &python), ("CLI", &cli)] {
+        let tries = [
+            ("worker", "python greeting.py, from the quick start in README.md"),
+            ("start", &start),
+            ("events", &events),
+        ];
+        for (name, line) in tries {
             writeln!(text, "  {} {line}", paint("2", &format!("{name:<8}"))).expect("into memory");
         }
         writeln!(text, "\n  {}\n", paint("2", "Ctrl-C stops it.")).expect("into memory");
@@ -111,8 +122,9 @@ mod tests {
             |  data     ./everlog-data                   stays, 8 partitions, every write synced
             |
             |  Try next
-            |  Python   await temporalio.client.Client.connect("127.0.0.1:7233")
-            |  CLI      temporal workflow start --address 127.0.0.1:7233 --task-queue hello --type Hello
+            |  worker   python greeting.py, from the quick start in README.md
+            |  start    temporal workflow start --address 127.0.0.1:7233 --task-queue greetings --type Greeting --input '"world"'
+            |  events   everlog events tail --from-beginning --http-address 127.0.0.1:7234
             |
             |  Ctrl-C stops it.
             |"#]]
@@ -120,12 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn on_kafka_the_banner_shows_the_brokers_as_the_place_of_the_log() {
+    fn on_kafka_the_banner_shows_the_brokers_and_the_data_directory() {
         let banner =
             Banner { kafka: Some(("localhost:9092", "everlog.")), partitions: 16, ..banner(Path::new("x")) };
         let text = banner.render(false);
         assert!(text.contains("Kafka    localhost:9092"), "{text}");
-        assert!(text.contains("topics everlog.*, 16 partitions") && !text.contains("data "), "{text}");
+        assert!(text.contains("topics everlog.*, 16 partitions"), "{text}");
+        assert!(text.contains("data     x ") && text.contains("stays, a copy of what is on Kafka"), "{text}");
+        assert!(text.contains("events tail --from-beginning --kafka-bootstrap localhost:9092"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Public HTTP: the schema registry at the root, and on the embedded log commands and records of public topics.
-//! Requests that a browser sends for a page are refused.
+//! Requests that a browser sends for a page of another site are refused.
 
 pub mod commands;
 pub mod entries;
+mod front_page;
 pub mod host_check;
 
 use std::net::SocketAddr;
@@ -81,7 +82,14 @@ pub fn routes(
                 .route(&format!("/{}", noun.topic()), any(async move || refusal(StatusCode::NOT_FOUND, &why)))
         }),
     };
-    own.fallback_service(schemas.routes()).layer(from_fn_with_state(guard, guarded))
+    let links: &[_] = match backend {
+        LogBackend::Embedded(_) => &[front_page::REGISTRY, front_page::TOPICS],
+        LogBackend::Kafka(_) => &[front_page::REGISTRY],
+    };
+    let page: Arc<str> = front_page::render(links).into();
+    own.fallback_service(schemas.routes())
+        .layer(from_fn_with_state(page, front_page::for_browsers))
+        .layer(from_fn_with_state(guard, guarded))
 }
 
 /// Base64 makes commands at most twice as long.
