@@ -4,6 +4,7 @@
 pub mod cluster;
 mod command_json;
 pub mod doctor;
+mod event_table;
 mod http_client;
 mod json_line;
 mod nodes;

@@ -1,16 +1,16 @@
-//! `everlog events|replies|rejections tail|export`: prints a public topic as lines of JSON.
+//! `everlog events|replies|rejections tail|export`: prints a public topic, as lines of JSON or as a table.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::topics::topic_io::{From, Record, Step};
 
 use crate::json_line::{Decoded, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics};
-use crate::{ExitStatus, write_line};
+use crate::{ExitStatus, event_table, write_line};
 
 /// How long one wait for a record takes.
 const WAIT: Duration = Duration::from_millis(500);
@@ -52,9 +52,22 @@ pub struct Export {
     follow: bool,
 }
 
-/// Which records are printed.
+/// How a record is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object a line, with all fields.
+    #[default]
+    Json,
+    /// A row of id, time, type and the fields that matter.
+    Table,
+}
+
+/// Which records are printed, and how.
 #[derive(Args, Clone, Debug, Default)]
 struct RecordFilter {
+    /// How records are printed.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: Format,
     /// Only records of this namespace.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -105,6 +118,9 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
     let from = filter.from_offset.map_or(from, From::Offset);
     let mut reading = place.tail(noun, filter.partition, from)?;
     let (topic, mut printed, mut ended) = (place.topic(noun), 0, ExitStatus::Success);
+    if filter.format == Format::Table && !write_line(&event_table::heading())? {
+        return Ok(ended);
+    }
     while filter.limit.is_none_or(|limit| printed < limit) {
         let record = match reading.next(WAIT)? {
             Step::Record(record) => record,
@@ -120,7 +136,12 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
             tracing::warn!(topic, partition, offset, why, "a record cannot be read");
             ended = ExitStatus::Failure;
         }
-        if !write_line(&line(&topic, &record, &told)?)? {
+        let json = line(&topic, &record, &told)?;
+        let text = match filter.format {
+            Format::Json => json,
+            Format::Table => event_table::line(&record, &told, &json)?,
+        };
+        if !write_line(&text)? {
             break;
         }
         printed += 1;
