@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_avro::command::Token;
@@ -75,8 +76,9 @@ impl Journals for Way {
         if self.believes { Ok(()) } else { delivered }
     }
 
-    async fn pause(&self, pause_ms: u64) {
-        ringing(&self.rung, self.clock.sleep(i64::try_from(pause_ms).unwrap_or(i64::MAX))).await;
+    async fn pause(&self, pause: Duration) {
+        let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+        ringing(&self.rung, self.clock.sleep(pause_ms)).await;
     }
 }
 

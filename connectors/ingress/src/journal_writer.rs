@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use everlog_log::Outage;
 use everlog_log::consumer::Fetched;
+use everlog_log::{Backoff, Outage};
 use everlog_wire::Body;
 use everlog_wire::public_command::SourcePosition;
 use tokio::sync::Mutex;
@@ -18,8 +18,8 @@ use crate::options::Names;
 use crate::schemas::Registry;
 use crate::stats::Stats;
 
-/// First pause before a failed append is repeated; it doubles each time.
-const PAUSE_MS: u64 = 20;
+/// First pause before a failed append is repeated.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Appends batches of all source partitions.
 pub(crate) struct JournalWriter<J, R, N> {
@@ -68,7 +68,7 @@ impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
     }
 
     async fn deliver(self: Arc<Self>, partition: u32, bodies: Vec<Body>) {
-        let mut pause_ms = PAUSE_MS;
+        let mut backoff = Backoff::new(FIRST_PAUSE, Duration::from_millis(self.retry_ms_max));
         loop {
             let mut outage = self.turns[partition as usize].lock().await;
             let delivered = self.journals.deliver(partition, &bodies).await;
@@ -88,8 +88,7 @@ impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
                 tracing::warn!(partition, for_s, %error, "commands not appended; the append is repeated");
             }
             drop(outage);
-            self.journals.pause(pause_ms).await;
-            pause_ms = (pause_ms * 2).min(self.retry_ms_max);
+            self.journals.pause(backoff.failed()).await;
         }
         let forwarded = bodies.iter().filter(|body| matches!(body, Body::PublicCommand(_))).count() as u64;
         self.stats.forwarded.fetch_add(forwarded, Ordering::Relaxed);

@@ -30,8 +30,8 @@ pub trait Journals: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Undelivered>> + Send;
 
     /// Waits before the records of a failed append are appended again.
-    fn pause(&self, pause_ms: u64) -> impl Future<Output = ()> + Send {
-        tokio::time::sleep(Duration::from_millis(pause_ms))
+    fn pause(&self, pause: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(pause)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use everlog_avro::command::SchemaLookup;
 use everlog_avro::{PublicTopic, Writer, WriterError};
+use everlog_log::Backoff;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -13,9 +14,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 const SCHEMAS_MAX: usize = 200;
 /// How long an id counts as unknown, in ms, before the registry is asked again.
 const UNKNOWN_MS: u64 = 10_000;
-/// First pause before an unreachable registry is asked again. It doubles each time, up to PAUSE_MS_MAX.
-const PAUSE_MS: u64 = 20;
-const PAUSE_MS_MAX: u64 = 1_000;
+/// The longest pause before an unreachable registry is asked again.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The pause before an unreachable registry is asked again.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), PAUSE_MAX);
 
 /// A registry.
 pub trait Registry: Send + Sync + 'static {
@@ -72,14 +74,13 @@ impl<R: Registry> Schemas<R> {
     /// # Errors
     /// The registry has not answered until then, in words.
     pub(crate) async fn learn(&self, id: u32, deadline: Instant) -> Result<(), String> {
-        let asked_again = Duration::from_millis(PAUSE_MS_MAX);
         let deadline = match self.away(|away| away.clone()) {
             None => deadline,
             Some(away) if away.until > Instant::now() => deadline.min(away.until),
-            Some(away) if away.asked + asked_again > Instant::now() => return Err(away.why),
-            Some(_) => deadline.min(Instant::now() + asked_again),
+            Some(away) if away.asked + PAUSE_MAX > Instant::now() => return Err(away.why),
+            Some(_) => deadline.min(Instant::now() + PAUSE_MAX),
         };
-        let mut pause_ms = PAUSE_MS;
+        let mut backoff = BACKOFF;
         loop {
             let why = match timeout_at(deadline, self.registry.schema(id)).await {
                 Ok(Ok(text)) => {
@@ -95,12 +96,11 @@ impl<R: Registry> Schemas<R> {
                 let until = away.as_ref().map_or(deadline, |away| away.until);
                 *away = Some(RegistryOutage { until, asked, why: why.clone() });
             });
-            let next = asked + Duration::from_millis(pause_ms);
+            let next = asked + backoff.failed();
             if next >= deadline {
                 return Err(why);
             }
             sleep_until(next).await;
-            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everlog_avro::PublicTopic;
 use everlog_avro::schema::SCHEMA_BYTES_MAX;
+use everlog_log::Backoff;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -12,9 +13,8 @@ use crate::{CompatibilityLevel, Error, Registry};
 
 /// Timeout of one request.
 const REQUEST_MS_MAX: u64 = 10_000;
-/// First pause before a failed request is retried. The pause doubles each time, up to PAUSE_MS_MAX.
-const PAUSE_MS: u64 = 50;
-const PAUSE_MS_MAX: u64 = 1_000;
+/// The pause before a failed request is retried.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// The ids of this release's schemas in a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,19 +188,18 @@ impl Client {
         subject: &str,
         deadline: Instant,
     ) -> Result<Value, ClientError> {
-        let mut pause_ms = PAUSE_MS;
+        let mut backoff = BACKOFF;
         loop {
             let away = match timeout_at(deadline, self.ask(method, path, body, subject)).await {
                 Ok(Err(away @ ClientError::Unreachable { .. })) => away,
                 Ok(answer) => return answer,
                 Err(_elapsed) => return Err(self.strange("no response in time")),
             };
-            let next = Instant::now() + Duration::from_millis(pause_ms);
+            let next = Instant::now() + backoff.failed();
             if next >= deadline {
                 return Err(away);
             }
             tokio::time::sleep_until(next).await;
-            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
         }
     }
 

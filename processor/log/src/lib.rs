@@ -3,6 +3,7 @@
 //! A log carries bytes and knows no workflow. This crate knows no storage: the implementations are in other crates, and
 //! each passes `contract::check`.
 
+mod backoff;
 pub mod clock;
 pub mod consumer;
 pub mod contract;
@@ -15,6 +16,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+pub use crate::backoff::Backoff;
 pub use crate::error::Error;
 pub use crate::outage::Outage;
 pub use crate::restore_chunk::{RestoreChunk, RestoreChunkDone, restore_chunk};

@@ -3,28 +3,37 @@
 
 use std::time::{Duration, Instant};
 
+use everlog_log::Backoff;
+
 use crate::control_rows::Assignment;
 
-/// The shortest and the longest pause.
-const FIRST: Duration = Duration::from_secs(1);
-const MOST: Duration = Duration::from_secs(16);
+/// The pause of a group that is lost again soon after it was lost.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(16));
 /// After so long without a loss, the next pause is the shortest again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(32);
 
-/// The pause of one group. It doubles each time that the group is lost again soon.
-#[derive(Debug, Default)]
+/// The pause of one group.
+#[derive(Debug)]
 pub struct TakeoverBackoff {
     known: Assignment,
-    pause: Duration,
+    backoff: Backoff,
     until: Option<Instant>,
+}
+
+impl Default for TakeoverBackoff {
+    fn default() -> Self {
+        Self { known: Assignment::default(), backoff: BACKOFF, until: None }
+    }
 }
 
 impl TakeoverBackoff {
     /// Another node has taken the group. `known`: the latest assignment that this node knows.
     pub fn begin(&mut self, known: Assignment, now: Instant) {
         let is_soon = self.until.is_some_and(|until| now < until + FORGOTTEN_AFTER);
-        self.pause = if is_soon { (2 * self.pause).min(MOST) } else { FIRST };
-        self.until = Some(now + self.pause);
+        if !is_soon {
+            self.backoff.reset();
+        }
+        self.until = Some(now + self.backoff.failed());
         self.known = known;
     }
 
@@ -55,6 +64,6 @@ mod tests {
         }
         now += FORGOTTEN_AFTER;
         backoff.begin(this.clone(), now);
-        assert!(backoff.is_over(&this, now + FIRST));
+        assert!(backoff.is_over(&this, now + Duration::from_secs(1)));
     }
 }

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use everlog_log::{Error, Offset, PartitionId};
+use everlog_log::{Backoff, Error, Offset, PartitionId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::errors::io_text;
 use crate::topics::admin::Admin;
 
-/// Pause after a round in which a delete failed; it doubles each time.
-const PAUSE_MIN: Duration = Duration::from_millis(500);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The pause after a round in which a delete failed.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 /// How long a closed log still tries.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
@@ -79,7 +78,7 @@ impl Shared {
     }
 
     fn run(&self) {
-        let mut pause = PAUSE_MIN;
+        let mut backoff = BACKOFF;
         while let Some((below, closing)) = self.next() {
             let end = Instant::now() + LAST_WITHIN;
             let mut left = BTreeMap::new();
@@ -95,7 +94,10 @@ impl Shared {
             if closing {
                 return;
             }
-            pause = if left.is_empty() { PAUSE_MIN } else { self.rest(left, pause) };
+            match left.is_empty() {
+                true => backoff.reset(),
+                false => self.rest(left, backoff.failed()),
+            }
         }
     }
 
@@ -108,14 +110,13 @@ impl Shared {
         (!below.is_empty()).then_some((below, wanted.closing))
     }
 
-    /// Puts back what was not deleted, unless more is wanted by now, and waits; gives the pause after the next failure.
-    fn rest(&self, left: BTreeMap<PartitionId, Offset>, pause: Duration) -> Duration {
+    /// Puts back what was not deleted, unless more is wanted by now, and waits.
+    fn rest(&self, left: BTreeMap<PartitionId, Offset>, pause: Duration) {
         let mut wanted = self.wanted();
         for (partition, below) in left {
             wanted.below.entry(partition).or_insert(below);
         }
         let open = |wanted: &mut WantedTruncation| !wanted.closing;
         self.changed.wait_while_for(&mut wanted, open, pause);
-        (pause * 2).min(PAUSE_MAX)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use everlog_cluster::RemotePartitions;
-use everlog_log::{Log, Outage};
+use everlog_log::{Backoff, Log, Outage};
 use everlog_partition::{
     CallFailure, Config, Dispatcher, Error, InboxMessage, Partition, PreviousOwner, Stats, Waiting,
 };
@@ -22,9 +22,8 @@ use crate::partitions::recovery_pool::RecoveryPool;
 use crate::partitions::threads::PartitionSenders;
 use crate::storage::log_backend::LogBackend;
 
-/// The pause before a partition is taken over again. It doubles each time.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The pause before a partition is taken over again.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 /// How long a leaving partition may take to commit what it has applied.
 const LEAVE_WITHIN: Duration = Duration::from_millis(1_500);
 /// How often a leaving partition is looked at.
@@ -174,7 +173,7 @@ struct PartitionSlot {
     id: u32,
     stats: Arc<Stats>,
     state: State,
-    pause: Duration,
+    backoff: Backoff,
     /// How far the latest failed incarnation had come.
     applied: Option<u64>,
     /// Whether it is in an outage.
@@ -195,7 +194,7 @@ impl PartitionSlot {
             id,
             stats,
             state: State::Absent,
-            pause: PAUSE_MIN,
+            backoff: BACKOFF,
             applied: None,
             outage: Outage::default(),
             spoiled: false,
@@ -485,8 +484,9 @@ impl PartitionSet {
     fn set_well(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let State::Active(partition, _) = &slot.state else { return };
-        if partition.is_serving() && (slot.spoiled || slot.pause > PAUSE_MIN) {
-            (slot.spoiled, slot.pause) = (false, PAUSE_MIN);
+        if partition.is_serving() && (slot.spoiled || !slot.backoff.is_reset()) {
+            slot.spoiled = false;
+            slot.backoff.reset();
             let after_s = slot.outage.works(Instant::now()).map(|lasted| lasted.as_secs());
             tracing::info!(partition = slot.id, after_s, "partition serves again");
         }
@@ -527,8 +527,7 @@ impl PartitionSet {
                         "partition backs off"
                     );
                 }
-                slot.state = State::BackingOff(Instant::now() + slot.pause);
-                slot.pause = (slot.pause * 2).min(PAUSE_MAX);
+                slot.state = State::BackingOff(Instant::now() + slot.backoff.failed());
                 // An interrupted restore leaves unfinished rows, and new ones are restored again.
                 slot.spoiled = false;
                 true

@@ -10,7 +10,7 @@ use everlog_config::Config;
 use everlog_ingress::{Ingress, Options, SharedJournals, Stats};
 use everlog_log::clock::now_ms;
 use everlog_log::consumer::{ConsumedTopic, Polled, SourceError};
-use everlog_log::{Log, Outage};
+use everlog_log::{Backoff, Log, Outage};
 use everlog_log_kafka::commands::retention::CommandsRetention;
 use everlog_log_kafka::commands::source;
 use tokio::sync::{oneshot, watch};
@@ -20,9 +20,8 @@ use tokio::time::Instant;
 use crate::services::names::Names;
 use crate::services::schemas::Lookup;
 
-/// The pause before the topic is opened again. It doubles each time.
-const PAUSE_MIN: Duration = Duration::from_millis(500);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The pause before the topic is opened again.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 /// How long a stop waits until the consumer group has the last offsets.
 pub const END_WITHIN: Duration = Duration::from_millis(1_500);
 /// How often old commands are deleted: so many times in the time that they are kept, within these bounds.
@@ -162,7 +161,7 @@ impl Reading {
     async fn open(&self) -> source::CommandsSource {
         self.cluster.until_host().await;
         self.health.set_trouble(Some(NOT_YET.into()));
-        let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
+        let (mut backoff, mut outage) = (BACKOFF, Outage::default());
         loop {
             let kafka = self.kafka.clone();
             let opened = tokio::task::spawn_blocking(move || source::CommandsSource::open(&kafka)).await;
@@ -180,8 +179,7 @@ impl Reading {
                 tracing::warn!(why, for_s = lasts.as_secs(), "reader of commands paused");
             }
             self.health.set_trouble(Some(format!("commands cannot be read: {why}")));
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            tokio::time::sleep(backoff.failed()).await;
         }
     }
 }
