@@ -8,61 +8,73 @@ use everlog_temporal::{Body, Broken, Later, Location, POLL_HEADER, Peers, with_r
 use hyper::{Request, Response};
 use tokio::sync::watch;
 
-use crate::Cluster;
+use crate::assignment::groups::GroupTable;
+use crate::control_table::ControlTable;
 use crate::matching::receipts::Recipient;
-use crate::metrics::Outcome;
+use crate::matching::remote::RemoteMatching;
+use crate::membership::this_node::ThisNode;
+use crate::metrics::{ClusterCounters, Outcome};
+use crate::peer_server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 use crate::peers::body_timeout::{BodyTimeout, FRAME_TIMEOUT};
-use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
+use crate::peers::client::PeerClient;
 
 /// Forwards calls of this node's gateway.
-pub struct PeerForwarder(pub Arc<Cluster>);
+pub struct PeerForwarder {
+    pub(crate) control: Arc<ControlTable>,
+    pub(crate) node: Arc<ThisNode>,
+    pub(crate) groups: Arc<GroupTable>,
+    pub(crate) peers: Arc<PeerClient>,
+    pub(crate) matching: Arc<RemoteMatching>,
+    pub(crate) counters: Arc<ClusterCounters>,
+}
 
 impl Peers for PeerForwarder {
     fn owner(&self, partition: u32) -> Location {
-        self.0.matching.location_of(partition)
+        self.matching.location_of(partition)
     }
 
     fn home(&self, queue: &QueueKey) -> Location {
-        match self.0.matching.home_of(queue) {
-            Some(node) if node != self.0.node.name => Location::There(node.into()),
+        match self.matching.home_of(queue) {
+            Some(node) if node != self.node.name => Location::There(node.into()),
             Some(_) | None => Location::Here,
         }
     }
 
     fn is_alone(&self) -> bool {
-        let view = self.0.control.view();
+        let view = self.control.view();
         let mut others = view.assignment.nodes.iter().chain(&view.hosts);
-        others.all(|node| *node == self.0.node.name) && self.0.groups.iter().all(|group| group.is_owned())
+        others.all(|node| *node == self.node.name) && self.groups.iter().all(|group| group.is_owned())
     }
 
     fn others(&self) -> Vec<Arc<str>> {
-        let view = self.0.control.view();
+        let view = self.control.view();
         view.assignment
             .nodes
             .iter()
-            .filter(|node| **node != self.0.node.name)
+            .filter(|node| **node != self.node.name)
             .map(|node| node.as_str().into())
             .collect()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.0.control.changes()
+        self.control.changes()
     }
 
     fn poll_lost(&self, node: &str, poll_id: String) {
-        self.0.matching.poll_lost_at(node, poll_id);
+        self.matching.poll_lost_at(node, poll_id);
     }
 
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
-        let cluster = Arc::clone(&self.0);
+        let (control, peers) = (Arc::clone(&self.control), Arc::clone(&self.peers));
+        let (matching, counters) = (Arc::clone(&self.matching), Arc::clone(&self.counters));
         let poll_id = request.headers().get(POLL_HEADER);
         let poll_id = poll_id.and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
         Box::pin(async move {
-            let answered = match cluster.control.address_of(&node) {
-                Some(address) => cluster.peers.call(&address, request).await,
+            let answered = match control.address_of(&node) {
+                Some(address) => peers.call(&address, request).await,
                 None => Err(Broken::Unsent),
             };
-            cluster.counters.forwarded_out.count(match &answered {
+            counters.forwarded_out.count(match &answered {
                 Ok(_) => Outcome::Answered,
                 Err(Broken::Unsent) => Outcome::Unsent,
                 Err(Broken::Unanswered) => Outcome::Unanswered,
@@ -74,10 +86,9 @@ impl Peers for PeerForwarder {
             let claimed = claimed.and_then(|claimed| read_claimed(claimed.to_str().ok()?));
             let response = response.map(|body| Body::new(BodyTimeout::new(body, FRAME_TIMEOUT)));
             Ok(match receipt {
-                Some(receipt) => with_receipt(
-                    response,
-                    cluster.matching.receipt(node, receipt, Recipient { poll_id, claimed }),
-                ),
+                Some(receipt) => {
+                    with_receipt(response, matching.receipt(node, receipt, Recipient { poll_id, claimed }))
+                }
                 None => response,
             })
         })

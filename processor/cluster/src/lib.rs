@@ -8,11 +8,13 @@ mod assignment;
 pub mod control_rows;
 mod control_table;
 mod forwarder;
+mod join_leave;
 mod journal_lag;
 mod local;
 mod matching;
 mod membership;
 pub mod metrics;
+mod peer_server;
 mod peers;
 pub mod status;
 
@@ -26,8 +28,7 @@ use everlog_listen::Listener;
 use everlog_log::Log;
 use everlog_log_kafka::control::node_group::NodeGroup;
 use everlog_log_kafka::{Kafka, Options};
-use everlog_partition::Dispatcher;
-use everlog_temporal::TokenSigner;
+use everlog_partition::{Dispatcher, Error};
 use tokio::time::MissedTickBehavior;
 
 use crate::assignment::coordinator::Coordinator;
@@ -36,16 +37,19 @@ use crate::assignment::reconciler::Reconciler;
 use crate::assignment::standby::Standby;
 use crate::control_rows::NodeRow;
 use crate::control_table::ControlTable;
+use crate::join_leave::JoinLeave;
 use crate::journal_lag::JournalLag;
 use crate::matching::remote::RemoteMatching;
 use crate::matching::remote_owners::RemoteOwners;
 use crate::membership::reachability::Reachability;
 use crate::membership::this_node::ThisNode;
 use crate::metrics::ClusterCounters;
+use crate::peer_server::PeerServer;
 use crate::peers::local_gateway::LocalGateway;
+use crate::status::StatusReporter;
 pub use forwarder::PeerForwarder;
+pub use join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
 pub use local::{LocalNode, LocalPartitions, RemotePartitions, RowListener, TakeoverFailed};
-pub use membership::join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
 pub use peers::client::{PeerAuth, PeerClient, StatusReply};
 
 /// How often the reconciler looks, if nothing changes.
@@ -98,7 +102,6 @@ pub struct Cluster {
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::PartitionSender,
     counters: Arc<ClusterCounters>,
-    token_signer: TokenSigner,
     forget_after: Duration,
     replicas: u32,
 }
@@ -129,6 +132,20 @@ impl Cluster {
         local.send_elsewhere(Arc::new(RemoteOwners(Arc::downgrade(&matching))));
         control.follow(log, learn)?;
         let (forget_after, replicas) = (options.forget_after, options.replicas);
+        let server = PeerServer {
+            node: Arc::clone(&node),
+            peers: Arc::clone(&peers),
+            gateway: Arc::clone(&gateway),
+            reconciler: Arc::clone(&reconciler),
+            matching: Arc::clone(&matching),
+            counters: Arc::clone(&counters),
+            status: StatusReporter {
+                node: Arc::clone(&node),
+                groups: Arc::clone(&groups),
+                token_signer,
+                replicas,
+            },
+        };
         let cluster = Arc::new(Self {
             node,
             control,
@@ -141,11 +158,10 @@ impl Cluster {
             dispatcher,
             send,
             counters,
-            token_signer,
             forget_after,
             replicas,
         });
-        tokio::spawn(peers::server::serve(listener, Arc::clone(&cluster)));
+        tokio::spawn(peer_server::serve(listener, Arc::new(server)));
         let table = Arc::downgrade(&cluster.control);
         let members = NodeGroup::join(kafka, move || {
             if let Some(table) = table.upgrade() {
@@ -165,6 +181,51 @@ impl Cluster {
         gateway: &Arc<everlog_temporal::Gateway>,
     ) -> Result<(), everlog_temporal::Error> {
         self.gateway.set(gateway)
+    }
+
+    /// The gateway's way to the other nodes.
+    pub fn forwarder(&self) -> PeerForwarder {
+        PeerForwarder {
+            control: Arc::clone(&self.control),
+            node: Arc::clone(&self.node),
+            groups: Arc::clone(&self.groups),
+            peers: Arc::clone(&self.peers),
+            matching: Arc::clone(&self.matching),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    fn join_leave(&self) -> JoinLeave {
+        JoinLeave {
+            control: Arc::clone(&self.control),
+            node: Arc::clone(&self.node),
+            groups: Arc::clone(&self.groups),
+            peers: Arc::clone(&self.peers),
+            reconciler: Arc::clone(&self.reconciler),
+        }
+    }
+
+    /// Registers this node. Where no other node answers, it takes all partitions over before it returns.
+    ///
+    /// # Errors
+    /// Another node has this name, or `control` cannot be read or written.
+    pub async fn begin(&self) -> anyhow::Result<Result<(), Error>> {
+        self.join_leave().begin().await
+    }
+
+    /// Hands all groups over to other nodes, if there are some. Takes up to [`DEPART_WITHIN`].
+    pub async fn depart(&self) {
+        self.join_leave().depart().await;
+    }
+
+    /// Leaves the consumer group and removes the row. Calls of other nodes are refused from now on.
+    pub async fn end(&self) {
+        self.join_leave().end().await;
+    }
+
+    /// True where all partitions are closed, and all at this node.
+    pub fn is_closed_whole(&self) -> bool {
+        self.groups.is_closed_whole()
     }
 
     /// Another node has taken a partition of this node: its group is released. False where the other node has the

@@ -1,12 +1,16 @@
 //! The status of a node, for other nodes and for commands by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everlog_partition::Stats;
+use everlog_temporal::TokenSigner;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cluster, lock};
+use crate::assignment::groups::GroupTable;
+use crate::lock;
+use crate::membership::this_node::ThisNode;
 
 /// The status. Fields that an earlier release does not send are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +85,16 @@ impl PartitionStatus {
     }
 }
 
-impl Cluster {
+/// Reports the status of this node to those that ask.
+pub(crate) struct StatusReporter {
+    pub(crate) node: Arc<ThisNode>,
+    pub(crate) groups: Arc<GroupTable>,
+    pub(crate) token_signer: TokenSigner,
+    /// How many standbys each group has.
+    pub(crate) replicas: u32,
+}
+
+impl StatusReporter {
     pub(crate) fn status(&self) -> Status {
         let wanted = (0..).zip(&self.groups.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
         let brought = (0..)

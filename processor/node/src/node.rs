@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use everlog_avro::PublicTopic;
 use everlog_cluster::PeerAuth;
-use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions, PeerForwarder};
+use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
 use everlog_ingress::OwnedJournals;
@@ -116,7 +116,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     metrics::watch_queues(&registry, running.dispatcher());
     let cluster = join(config, &backend, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers =
-        cluster.clone().map(|cluster| Arc::new(PeerForwarder(cluster)) as Arc<dyn everlog_temporal::Peers>);
+        cluster.as_ref().map(|cluster| Arc::new(cluster.forwarder()) as Arc<dyn everlog_temporal::Peers>);
     let calls = Gateway::make(config, &backend, &names, &running, calls_metrics, peers)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);

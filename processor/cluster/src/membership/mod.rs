@@ -2,6 +2,5 @@
 
 pub(crate) mod departed;
 pub(crate) mod flap_damping;
-pub(crate) mod join_leave;
 pub(crate) mod reachability;
 pub(crate) mod this_node;

@@ -4,5 +4,4 @@ pub(crate) mod body_timeout;
 pub(crate) mod client;
 pub(crate) mod local_gateway;
 pub(crate) mod protocol;
-pub(crate) mod server;
 pub(crate) mod tls;

@@ -1,4 +1,4 @@
-//! How a node joins the others and leaves them.
+//! How this node joins the others and leaves them. It decides when; the reconciler takes groups over and releases them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,11 @@ use anyhow::{Result, bail};
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
-use crate::Cluster;
+use crate::assignment::groups::GroupTable;
+use crate::assignment::reconciler::Reconciler;
 use crate::control_rows::Row;
+use crate::control_table::ControlTable;
+use crate::membership::this_node::ThisNode;
 use crate::peers::client::PeerClient;
 
 /// How often silent nodes are asked whether they answer.
@@ -23,12 +26,21 @@ pub const DEPART_WITHIN: Duration = Duration::from_secs(20);
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
-impl Cluster {
+/// Joins this node to the others, and takes it away.
+pub struct JoinLeave {
+    pub control: Arc<ControlTable>,
+    pub node: Arc<ThisNode>,
+    pub groups: Arc<GroupTable>,
+    pub peers: Arc<PeerClient>,
+    pub reconciler: Arc<Reconciler>,
+}
+
+impl JoinLeave {
     /// Registers this node. Where no other node answers, it takes all partitions over before it returns.
     ///
     /// # Errors
     /// Another node has this name, or `control` cannot be read or written.
-    pub async fn begin(self: &Arc<Self>) -> Result<Result<(), Error>> {
+    pub async fn begin(&self) -> Result<Result<(), Error>> {
         let mut is_caught_up = self.control.caught_up();
         let told = tokio::time::timeout(TOLD_WITHIN, is_caught_up.wait_for(|told| *told)).await.is_ok();
         if !told {
@@ -78,24 +90,19 @@ impl Cluster {
         self.reconciler.set_assigned_groups(taken.is_ok());
         // Where no partition can be served, the node has to end.
         Ok(taken.and_then(|closed| match closed.into_iter().next() {
-            Some((_, error)) if self.is_closed_whole() => Err(error),
+            Some((_, error)) if self.groups.is_closed_whole() => Err(error),
             _some_serve => Ok(()),
         }))
     }
 
-    /// True where all partitions are closed, and all at this node.
-    pub fn is_closed_whole(&self) -> bool {
-        self.groups.is_closed_whole()
-    }
-
     /// True where another node answers.
-    async fn any_peer_answers(self: &Arc<Self>) -> bool {
+    async fn any_peer_answers(&self) -> bool {
         let nodes = self.control.view().nodes.clone();
         let others = nodes.iter().filter(|(name, _)| **name != self.node.name);
         let mut asked = tokio::task::JoinSet::new();
         for (name, row) in others {
-            let (cluster, name, address) = (Arc::clone(self), name.clone(), row.address.clone());
-            asked.spawn(async move { cluster.peers.instance(&name, &address).await.is_some() });
+            let (peers, name, address) = (Arc::clone(&self.peers), name.clone(), row.address.clone());
+            asked.spawn(async move { peers.instance(&name, &address).await.is_some() });
         }
         while let Some(answer) = asked.join_next().await {
             if answer.unwrap_or(false) {
@@ -108,7 +115,7 @@ impl Cluster {
     /// Nodes that are live for the brokers and do not answer this node: they are slow, not reached, or one of the two
     /// does not trust the other. Their groups must not be taken over. A dead process refuses connections, and is not
     /// among them.
-    async fn silent(self: &Arc<Self>) -> BTreeSet<String> {
+    async fn silent(&self) -> BTreeSet<String> {
         let nodes = self.control.view().nodes.clone();
         let mut asked = tokio::task::JoinSet::new();
         for (name, row) in nodes.into_iter().filter(|(name, _)| *name != self.node.name) {
@@ -126,7 +133,7 @@ impl Cluster {
 
     /// Waits until another node answers (true), or the silent nodes are gone. Meanwhile this node is no member,
     /// because it could be elected.
-    async fn waits_for(self: &Arc<Self>, silent: &BTreeSet<String>) -> bool {
+    async fn waits_for(&self, silent: &BTreeSet<String>) -> bool {
         tracing::warn!(
             nodes = ?silent,
             "live nodes do not answer this one, or do not trust it: nothing is taken over until that changes"
@@ -145,7 +152,7 @@ impl Cluster {
     }
 
     /// Hands all groups over to other nodes, if there are some.
-    pub async fn depart(self: &Arc<Self>) {
+    pub async fn depart(&self) {
         let has_others = {
             let view = self.control.view();
             view.assignment.nodes.iter().any(|node| *node != self.node.name)
@@ -161,7 +168,7 @@ impl Cluster {
     }
 
     /// Waits until other nodes own all groups, or cannot be told to take them.
-    async fn give_all(self: &Arc<Self>) {
+    async fn give_all(&self) {
         if self.control.is_log_unreachable() {
             return;
         }
@@ -176,14 +183,14 @@ impl Cluster {
     }
 
     /// Leaves the consumer group and removes the row. Calls of other nodes are refused from now on.
-    pub async fn end(self: &Arc<Self>) {
+    pub async fn end(&self) {
         self.node.end();
         if tokio::time::timeout(LEAVE_WITHIN, self.leave_members()).await.is_err() {
             tracing::debug!("left the consumer group without waiting for it");
         }
     }
 
-    async fn leave_members(self: &Arc<Self>) {
+    async fn leave_members(&self) {
         let (members, follow) = (self.node.take_members(), self.control.take_follow());
         let is_its_own = self.node.is_registered(&self.control.view());
         if is_its_own

@@ -23,12 +23,16 @@ use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::Cluster;
-use crate::metrics::Outcome;
-use crate::peers::client::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
+use crate::assignment::reconciler::Reconciler;
+use crate::matching::remote::RemoteMatching;
+use crate::membership::this_node::ThisNode;
+use crate::metrics::{ClusterCounters, Outcome};
+use crate::peers::client::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, PeerClient, STREAM_WINDOW};
+use crate::peers::local_gateway::LocalGateway;
 use crate::peers::protocol::{
     BacklogReply, Claim, Lost, Offers, PollsLost, QueueWire, Received, Release, ReleaseGroup,
 };
+use crate::status::StatusReporter;
 
 /// The header with the id of a receipt. The node that forwarded the poll settles it.
 pub const RECEIPT_HEADER: &str = "everlog-receipt";
@@ -43,32 +47,39 @@ const QUESTION_WITHIN: Duration = Duration::from_secs(10);
 /// How long a connection may take to send the first request that is trusted.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(5);
 
+/// The components that requests of other nodes go to.
+pub struct PeerServer {
+    pub node: Arc<ThisNode>,
+    pub peers: Arc<PeerClient>,
+    pub gateway: Arc<LocalGateway>,
+    pub reconciler: Arc<Reconciler>,
+    pub matching: Arc<RemoteMatching>,
+    pub counters: Arc<ClusterCounters>,
+    pub status: StatusReporter,
+}
+
 /// Serves until the future is dropped.
-pub async fn serve(listener: Listener, cluster: Arc<Cluster>) {
+pub async fn serve(listener: Listener, server: Arc<PeerServer>) {
     loop {
         let (stream, lease) = listener.accept().await;
-        drop(tokio::spawn(admit(stream, Arc::clone(&cluster), lease)));
+        drop(tokio::spawn(admit(stream, Arc::clone(&server), lease)));
     }
 }
 
-async fn admit(stream: TcpStream, cluster: Arc<Cluster>, lease: Lease) {
-    tokio::select! { () = introduced(stream, cluster, &lease.connection) => {} () = lease.connection.closed() => {} }
+async fn admit(stream: TcpStream, server: Arc<PeerServer>, lease: Lease) {
+    tokio::select! { () = introduced(stream, server, &lease.connection) => {} () = lease.connection.closed() => {} }
 }
 
-async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer) {
+async fn introduced(stream: TcpStream, server: Arc<PeerServer>, connection: &Peer) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set on a peer connection");
     }
     let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
-    if cluster.peers.tls().is_none() {
-        return converse(stream, cluster, connection, &from).await;
-    }
-    let known = match cluster.peers.tls() {
-        Some(tls) => tls.accept(stream).await,
-        None => return,
+    let Some(tls) = server.peers.tls() else {
+        return converse(stream, server, connection, &from).await;
     };
-    match known {
-        Ok(stream) => converse(stream, cluster, connection, &from).await,
+    match tls.accept(stream).await {
+        Ok(stream) => converse(stream, server, connection, &from).await,
         // Other nodes connect to find out whether somebody listens, and close the connection.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             tracing::debug!(from, %error, "peer connection closed before the TLS handshake");
@@ -78,7 +89,7 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
 }
 
 /// `from`: the address of the client, for log lines.
-async fn converse<S>(stream: S, cluster: Arc<Cluster>, connection: &Peer, from: &str)
+async fn converse<S>(stream: S, server: Arc<PeerServer>, connection: &Peer, from: &str)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -90,20 +101,20 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
-    let node = Arc::clone(&cluster.node);
+    let node = Arc::clone(&server.node);
     // A node's connection is never closed to make room, because it always counts as busy.
     let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
     let connection = Arc::clone(connection);
     let service = service_fn(move |request| {
-        let (cluster, trusted, connection) =
-            (Arc::clone(&cluster), Arc::clone(&trusted), Arc::clone(&connection));
+        let (server, trusted, connection) =
+            (Arc::clone(&server), Arc::clone(&trusted), Arc::clone(&connection));
         async move {
-            if !cluster.peers.trusts(&request) {
+            if !server.peers.trusts(&request) {
                 return Ok::<_, Infallible>(plain(StatusCode::UNAUTHORIZED, Bytes::new()));
             }
             trusted.get_or_init(|| connection.call());
-            Ok(answer(&cluster, request).await)
+            Ok(answer(&server, request).await)
         }
     });
     let mut conversation = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -124,18 +135,18 @@ where
     }
 }
 
-async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Response<Body> {
+async fn answer(server: &PeerServer, mut request: Request<Incoming>) -> Response<Body> {
     if let Some(path) = request.uri().path().strip_prefix("/node/").map(str::to_owned) {
         let body = Limited::new(request.into_body(), QUESTION_BYTES_MAX).collect();
         return match tokio::time::timeout(QUESTION_WITHIN, body).await {
-            Ok(Ok(body)) => asked(cluster, &path, body.to_bytes()).await,
+            Ok(Ok(body)) => asked(server, &path, body.to_bytes()).await,
             Ok(Err(_too_much)) => plain(StatusCode::PAYLOAD_TOO_LARGE, Bytes::new()),
             Err(_slow) => plain(StatusCode::REQUEST_TIMEOUT, Bytes::new()),
         };
     }
-    match cluster.gateway.calls() {
+    match server.gateway.calls() {
         Some(calls) => {
-            cluster.counters.forwarded_in.fetch_add(1, Ordering::Relaxed);
+            server.counters.forwarded_in.fetch_add(1, Ordering::Relaxed);
             let receipt_slot = ReceiptSlot::default();
             request.extensions_mut().insert(Forwarded);
             request.extensions_mut().insert(receipt_slot.clone());
@@ -143,7 +154,7 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
             if let Some(receipt) = receipt_slot.take() {
                 // The delivery is confirmed when the node that forwarded the poll settles the receipt.
                 let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
-                let id = cluster.matching.receipts.keep(receipt);
+                let id = server.matching.receipts.keep(receipt);
                 response.headers_mut().insert(RECEIPT_HEADER, id.into());
                 if let Some(claimed) = claimed.and_then(|claimed| claimed.parse().ok()) {
                     response.headers_mut().insert(CLAIMED_HEADER, claimed);
@@ -165,17 +176,18 @@ pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
     Some((partition.parse().ok()?, RunKey::read(&BASE64.decode(run).ok()?)?))
 }
 
-async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body> {
+async fn asked(server: &PeerServer, path: &str, body: Bytes) -> Response<Body> {
     let unreadable = || plain(StatusCode::BAD_REQUEST, Bytes::new());
     match path {
-        "alive" => plain(StatusCode::OK, cluster.node.signature().into()),
+        "alive" => plain(StatusCode::OK, server.node.signature().into()),
         "status" => {
-            let told = serde_json::to_vec(&cluster.status()).expect("it has nothing that JSON cannot say");
+            let told =
+                serde_json::to_vec(&server.status.status()).expect("it has nothing that JSON cannot say");
             plain(StatusCode::OK, told.into())
         }
         "leave" => {
             let Ok(ReleaseGroup { group, to }) = ReleaseGroup::decode(body) else { return unreadable() };
-            match cluster.reconciler.hand_over(group as usize, &to).await {
+            match server.reconciler.hand_over(group as usize, &to).await {
                 true => plain(StatusCode::OK, Bytes::new()),
                 false => plain(StatusCode::CONFLICT, Bytes::new()),
             }
@@ -183,61 +195,61 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
         "offers" => {
             let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
             let (node, count) = (node.into(), offers.len() as u64);
-            if !cluster
+            if !server
                 .matching
                 .exchange
                 .take_in(era, offers.into_iter().filter_map(|offer| offer.read(&node)))
             {
                 return plain(StatusCode::CONFLICT, Bytes::new());
             }
-            cluster.counters.offers_received.fetch_add(count, Ordering::Relaxed);
+            server.counters.offers_received.fetch_add(count, Ordering::Relaxed);
             plain(StatusCode::OK, Bytes::new())
         }
         "kept" => {
             let Some(queue) = QueueWire::decode(body).ok().and_then(QueueWire::read) else {
                 return unreadable();
             };
-            let kept = BacklogReply::from(cluster.matching.exchange.keeps_back(&queue));
+            let kept = BacklogReply::from(server.matching.exchange.keeps_back(&queue));
             plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {
             let Some((ready, poll)) = Claim::decode(body).ok().and_then(Claim::read) else {
                 return unreadable();
             };
-            let claimed = cluster.matching.claimed(ready, poll).await;
+            let claimed = server.matching.claimed(ready, poll).await;
             let is_given = claimed.answer.is_some();
-            cluster.counters.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
+            server.counters.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
             plain(StatusCode::OK, claimed.encode_to_vec().into())
         }
         "received" => {
             let Ok(Received { receipt, is_taken }) = Received::decode(body) else { return unreadable() };
-            cluster.matching.receipts.settle(receipt, is_taken);
+            server.matching.receipts.settle(receipt, is_taken);
             plain(StatusCode::OK, Bytes::new())
         }
         "release" => {
             let Ok(Release { partition, input: Some(input) }) = Release::decode(body) else {
                 return unreadable();
             };
-            told(cluster, partition, InboxMessage::Release { input })
+            told(server, partition, InboxMessage::Release { input })
         }
         "polls-lost" => {
             let Ok(PollsLost { partition, poll_ids, run }) = PollsLost::decode(body) else {
                 return unreadable();
             };
             let run = RunKey::read(&run);
-            told(cluster, partition, InboxMessage::PollsLost { poll_ids: poll_ids.into(), run })
+            told(server, partition, InboxMessage::PollsLost { poll_ids: poll_ids.into(), run })
         }
         "lost" => {
             let Ok(Lost { partition, query_id }) = Lost::decode(body) else { return unreadable() };
-            told(cluster, partition, InboxMessage::QueryLost { query_id })
+            told(server, partition, InboxMessage::QueryLost { query_id })
         }
         _unknown => plain(StatusCode::NOT_FOUND, Bytes::new()),
     }
 }
 
 /// Sends an event to a partition that serves here.
-fn told(cluster: &Cluster, partition: u32, event: InboxMessage) -> Response<Body> {
-    let is_here = cluster.matching.deliver(partition, event);
+fn told(server: &PeerServer, partition: u32, event: InboxMessage) -> Response<Body> {
+    let is_here = server.matching.deliver(partition, event);
     plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())
 }
 
