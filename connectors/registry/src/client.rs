@@ -90,6 +90,13 @@ pub enum Found {
     Unknown,
 }
 
+/// An HTTP client with the cryptography of this process. Its default timeout is none.
+pub fn http_client() -> reqwest::ClientBuilder {
+    // Set once per process: a later call fails, and the first provider stays.
+    let _first = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+}
+
 /// A client of one registry.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -105,16 +112,14 @@ impl Client {
     /// [`ClientError::Unreachable`]: the URL is invalid, or the system has no trusted certificates.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let url = url.trim_end_matches('/').to_owned();
-        // Set once per process: a later call fails, and the first provider stays.
-        let _first = rustls::crypto::ring::default_provider().install_default();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: bare(&url), detail: words(&error) };
         let parsed = reqwest::Url::parse(&url);
         if let Err(error) = parsed {
             return Err(ClientError::Unreachable { url: bare(&url), detail: error.to_string() });
         }
-        let builder = reqwest::Client::builder().timeout(Duration::from_millis(REQUEST_MS_MAX));
-        let http = builder.build().map_err(unreachable)?;
+        let http =
+            http_client().timeout(Duration::from_millis(REQUEST_MS_MAX)).build().map_err(unreachable)?;
         Ok(Self { url, http })
     }
 

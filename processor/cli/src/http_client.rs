@@ -1,18 +1,19 @@
-//! A client for a node's HTTP, which needs no TLS and no keep-alive.
+//! A client for the HTTP of one node. It uses no TLS and no proxy, and blocks.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use everlog_config::node_file::INSTANCE_HEADER;
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
-/// How long connecting may take, and each part of a response.
+/// How long connecting may take, and each wait for more of a response.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Bytes of a response.
-const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// Bytes that are read of a response.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// A response.
 #[derive(Debug)]
@@ -28,17 +29,49 @@ pub struct HttpResponse {
 /// Gets a page.
 ///
 /// # Errors
-/// Nobody listens there, or it is not HTTP.
+/// No connection is accepted there, or the response is not HTTP.
 pub fn get(address: SocketAddr, path: &str) -> Result<HttpResponse> {
-    ask(address, "GET", path, "")
+    ask(address, |http, base| http.get(base + path))
 }
 
 /// Posts a JSON text.
 ///
 /// # Errors
 /// As [`get`].
-pub fn post(address: SocketAddr, path: &str, body: &str) -> Result<HttpResponse> {
-    ask(address, "POST", path, body)
+pub fn post(address: SocketAddr, path: &str, body: String) -> Result<HttpResponse> {
+    ask(address, |http, base| http.post(base + path).header("content-type", "application/json").body(body))
+}
+
+fn ask(address: SocketAddr, request: impl FnOnce(&Client, String) -> RequestBuilder) -> Result<HttpResponse> {
+    let http = everlog_registry::http_client().connect_timeout(CONNECT_WITHIN).read_timeout(ANSWER_WITHIN);
+    // Without TLS, no certificates of the system are needed.
+    let http = http.no_proxy().redirect(Policy::none()).tls_certs_only([]).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(exchange(request(&http, format!("http://{address}")))).map_err(|error| {
+        let what = match error.is_connect() {
+            true => format!(
+                "no node serves HTTP at {address}; name a node that runs with an embedded log (--http-address), or the \
+                 brokers of a log on Kafka (--kafka-bootstrap, --config)"
+            ),
+            false if error.is_timeout() => format!("the node at {address} does not answer"),
+            false => format!("the server at {address} is no node of ours"),
+        };
+        anyhow::Error::from(error).context(what)
+    })
+}
+
+async fn exchange(request: RequestBuilder) -> Result<HttpResponse, reqwest::Error> {
+    let mut response = request.send().await?;
+    let status = response.status().as_u16();
+    let instance = response.headers().get(INSTANCE_HEADER).and_then(|value| value.to_str().ok());
+    let instance = instance.map(str::to_owned);
+    let mut body = Vec::new();
+    while body.len() < ANSWER_BYTES_MAX
+        && let Some(chunk) = response.chunk().await?
+    {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(HttpResponse { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
 }
 
 /// The error in a response.
@@ -49,100 +82,50 @@ pub fn complaint(status: u16, body: &Value) -> String {
     }
 }
 
-fn ask(address: SocketAddr, verb: &str, path: &str, body: &str) -> Result<HttpResponse> {
-    let away = || {
-        format!(
-            "nobody serves HTTP at {address}; name a node that runs with an embedded log (--http-address), or the \
-             brokers of a log on Kafka (--kafka-bootstrap, --config)"
-        )
-    };
-    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).with_context(away)?;
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-    let request = format!(
-        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).with_context(away)?;
-    let mut bytes = Vec::new();
-    let read = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
-    read.with_context(|| format!("the node at {address} does not answer"))?;
-    parse(&bytes).with_context(|| format!("what serves at {address} is no node of ours"))
-}
-
-fn parse(bytes: &[u8]) -> Result<HttpResponse> {
-    let split = bytes.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without a head")?;
-    let head = std::str::from_utf8(&bytes[..split])?;
-    let mut lines = head.lines();
-    let first = lines.next().unwrap_or_default();
-    ensure!(first.starts_with("HTTP/1."), "it does not speak HTTP");
-    let status = first.split(' ').nth(1).context("an answer without a status")?.parse()?;
-    let (mut body, mut instance) = (bytes[split + 4..].to_vec(), None);
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if name.eq_ignore_ascii_case("transfer-encoding") && value.trim().eq_ignore_ascii_case("chunked") {
-            body = joined(&body)?;
-        } else if name.eq_ignore_ascii_case("content-length") {
-            ensure!(value.trim().parse() == Ok(body.len()), "an answer that ends too early");
-        } else if name.eq_ignore_ascii_case(INSTANCE_HEADER) {
-            instance = Some(value.trim().to_owned());
-        }
-    }
-    Ok(HttpResponse { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
-}
-
-/// The chunks of a body, joined.
-fn joined(mut rest: &[u8]) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|two| two == b"\r\n").context("a chunk without a length")?;
-        let length = std::str::from_utf8(&rest[..end])?;
-        let length = usize::from_str_radix(length.split(';').next().unwrap_or_default().trim(), 16)?;
-        if length == 0 {
-            return Ok(body);
-        }
-        let Some((chunk, left)) = rest[end + 2..].split_at_checked(length) else {
-            bail!("a chunk ends too early")
-        };
-        body.extend_from_slice(chunk);
-        rest = left.strip_prefix(b"\r\n").context("a chunk without an end")?;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
 
+    /// The response of a server that sends `answer` and closes the connection.
+    fn answered(answer: &str) -> Result<HttpResponse> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let answer = answer.to_owned();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let _ = stream.read(&mut [0; 4_096]);
+            stream.write_all(answer.as_bytes()).expect("it is read");
+        });
+        let response = get(address, "/events");
+        server.join().expect("no panic");
+        response
+    }
+
     #[test]
-    fn an_answer_is_read_whole_or_in_chunks() {
-        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"end\": 42}";
-        let chunked =
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{\"en\r\n7\r\nd\": 42}\r\n0\r\n\r\n";
-        for answer in [&whole[..], &chunked[..]] {
-            let HttpResponse { status, body, .. } = parse(answer).expect("an answer");
-            assert_eq!((status, body["end"].as_u64()), (200, Some(42)));
+    fn a_response_has_its_status_its_json_and_the_instance() {
+        let head = format!("HTTP/1.1 503 Service Unavailable\r\n{INSTANCE_HEADER}: 7\r\n");
+        let body = "Transfer-Encoding: chunked\r\n\r\n4\r\n{\"en\r\n7\r\nd\": 42}\r\n0\r\n\r\n";
+        let HttpResponse { status, body, instance } = answered(&(head + body)).expect("a response");
+        assert_eq!((status, body["end"].as_u64(), instance.as_deref()), (503, Some(42), Some("7")));
+    }
+
+    #[test]
+    fn a_response_that_is_cut_off_or_not_http_is_an_error() {
+        for bad in ["HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"end\": 42}", "SSH-2.0-x\r\n\r\n", ""] {
+            let error = answered(bad).expect_err(bad);
+            assert!(error.to_string().contains("is no node of ours"), "{bad}: {error:#}");
         }
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_is_none() {
-        for bad in [
-            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"end\": 42}",
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n40\r\n{}",
-            "HTTP/1.1 200",
-            "SSH-2.0\r\n\r\n",
-            "",
-        ] {
-            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn nobody_there_is_told_with_the_way_out() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    fn a_refused_connection_is_told_with_the_way_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         drop(listener);
-        let error = format!("{:#}", get(address, "/events").expect_err("nobody listens"));
-        assert!(error.contains("--kafka-bootstrap"), "{error}");
+        let error = get(address, "/events").expect_err("it is refused");
+        assert!(format!("{error:#}").contains("--kafka-bootstrap"), "{error:#}");
     }
 }

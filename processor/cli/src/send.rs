@@ -173,7 +173,7 @@ fn hand_in(
         json!(send.workflow_id),
         serde_json::Value::Object(headers)
     );
-    let HttpResponse { status, body, .. } = http_client::post(address, "/commands", &body)?;
+    let HttpResponse { status, body, .. } = http_client::post(address, "/commands", body)?;
     let number = |name: &str| body[name].as_u64();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))
