@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest;
+use everlog_tests::certificates::{Authority, Certified};
 use everlog_tests::kafka::{Cluster, Version, tool};
 use everlog_tests::server::{Server, binary};
 use everlog_tests::{patience, raw};
@@ -38,8 +39,7 @@ impl SecureBroker {
              org.apache.kafka.common.security.scram.ScramLoginModule required;"
                 .into(),
             format!("ssl.keystore.location={keys}"),
-            format!("ssl.keystore.password={PASSWORD}"),
-            "ssl.keystore.type=PKCS12".into(),
+            "ssl.keystore.type=PEM".into(),
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".into(),
             "super.users=User:ANONYMOUS".into(),
         ];
@@ -118,29 +118,14 @@ fn free_ports() -> anyhow::Result<u16> {
     (first..first + 4_000).step_by(4).find(free).context("three ports are free")
 }
 
-/// A key for 127.0.0.1 that vouches for itself; where it is kept.
+/// Certifies the broker, as `ca.pem` shows; the path of its key and certificate.
 fn certify(dir: &Path) -> anyhow::Result<String> {
-    let keys = dir.join("broker.p12").to_str().context("a path of UTF-8")?.to_owned();
-    let keytool = |words: &[&str]| {
-        let store = ["-alias", "broker", "-keystore", &keys, "-storetype", "PKCS12", "-storepass", PASSWORD];
-        let made =
-            Command::new("keytool").args(words).args(store).output().context("keytool, which Java has")?;
-        ensure!(made.status.success(), "{}", said(&made));
-        anyhow::Ok(made.stdout)
-    };
-    keytool(&[
-        "-genkeypair",
-        "-keyalg",
-        "EC",
-        "-dname",
-        "CN=127.0.0.1",
-        "-ext",
-        "san=ip:127.0.0.1",
-        "-validity",
-        "2",
-    ])?;
-    std::fs::write(dir.join("ca.pem"), keytool(&["-exportcert", "-rfc"])?)?;
-    Ok(keys)
+    let authority = Authority::new("authority");
+    let Certified { certificate, key } = authority.certify("127.0.0.1");
+    std::fs::write(dir.join("ca.pem"), authority.certificate())?;
+    let keys = dir.join("broker.pem");
+    std::fs::write(&keys, key + &certificate)?;
+    Ok(keys.to_str().context("a path of UTF-8")?.to_owned())
 }
 
 fn run(words: &[&str], variables: &[(&'static str, String)]) -> anyhow::Result<Output> {
