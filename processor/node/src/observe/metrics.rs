@@ -239,6 +239,10 @@ const NODE: &[Row<Signs>] = rows! {
     };
 };
 
+const BUILD: &[Row<()>] = rows! {
+    Stands "everlog_build_info" "1; the label is the release of this node." |_| 1.0;
+};
+
 fn load(value: &AtomicU64) -> f64 {
     value.load(Relaxed) as f64
 }
@@ -246,6 +250,7 @@ fn load(value: &AtomicU64) -> f64 {
 /// Adds the process and the node's health.
 pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
     add(registry, PROCESS, None, |visit| visit("", &Process::now()));
+    add(registry, BUILD, Some("version"), |visit| visit(env!("CARGO_PKG_VERSION"), &()));
     let health = Arc::clone(health);
     add(registry, NODE, None, move |visit| visit("", &health.signs()));
 }
@@ -479,6 +484,8 @@ mod tests {
         watch_node(&registry, &Health::new(8, 60_000));
         let page = page(&registry);
         assert!(page.contains("\neverlog_ready 0\n"), "{page}");
+        let build = format!("\neverlog_build_info{{version=\"{}\"}} 1\n", env!("CARGO_PKG_VERSION"));
+        assert!(page.contains(&build), "{page}");
         assert!(page.contains("# TYPE process_cpu_seconds_total counter"), "{page}");
     }
 

@@ -12,8 +12,8 @@ use super::*;
 const HEAD: &str = "\
 # Metrics
 
-`GET /metrics` at `server.metrics_address`, for Prometheus. Numbers of partitions, codes, outcomes, reasons and what the last
-section names are the only labels below: none grows with what users do. Every node shows every partition; what it does not serve
+`GET /metrics` at `server.metrics_address`, for Prometheus. Numbers of partitions, codes, outcomes, reasons, the release and what the
+last section names are the only labels below: none grows with what users do. Every node shows every partition; what it does not serve
 stands still there, so sums over the nodes are what a partition does.
 
 The gateway's own go by the names that Temporal's dashboards know: `service_requests`, `service_latency`,
@@ -34,6 +34,7 @@ fn parts() -> Vec<MetricsPart> {
     vec![
         part("The process", "", PROCESS),
         part("The node", "", NODE),
+        part("", "version", BUILD),
         part("Connections", "listener", LISTENERS),
         part("", "", HELD),
         part("Partitions", "partition", PARTITION),
@@ -89,4 +90,15 @@ fn page() -> String {
 fn the_documentation_shows_the_metrics_as_they_are() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     expect_file![docs.join("metrics.md")].assert_eq(&page());
+}
+
+#[test]
+fn the_alert_rules_use_metrics_that_exist() {
+    let rules = include_str!("../../../../../docs/alerts.yaml");
+    let words = rules.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let named: Vec<_> = words.filter(|word| word.starts_with("everlog_")).collect();
+    assert_eq!(named.len(), rules.matches("expr: ").count(), "one metric a rule: {named:?}");
+    let page = page();
+    let unknown: Vec<_> = named.iter().filter(|name| !page.contains(&format!("| `{name}` |"))).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
