@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::Address;
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
 
 /// Messages on their way to one partition at a time, and their bytes.
@@ -78,13 +78,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Sends what waits. A partition of a log that others write to as well gets its messages straight into its journal;
     /// else it lives in this process, and is the only one that may append there.
     pub(crate) fn send_messages(&mut self, now_ms: i64) {
-        let (id, is_shared) = (self.context.id, self.tail.is_some());
+        let (id, is_shared) = (self.context.id, self.journal.is_shared());
         for (&to, lane) in &mut self.outbox.lanes {
             if to == id {
                 // It cannot be lost while this partition lives, but overtaken.
                 let unsent = lane.messages.iter().skip(lane.under_way);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
-                self.pending.extend(records.map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
+                records.for_each(|record| self.journal.push(record, ReplyTo::Nobody));
                 (lane.under_way, lane.is_watched) = (lane.messages.len(), true);
                 continue;
             }
@@ -125,7 +125,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some(Body::OutboxMessage(message)) => message.number > taken,
             _other => false,
         };
-        self.pending.extend(records.filter(is_new).map(|record| PendingRecord::new(record, ReplyTo::Nobody)));
+        records.filter(is_new).for_each(|record| self.journal.push(record, ReplyTo::Nobody));
         self.acknowledge(from, taken);
     }
 
@@ -144,7 +144,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.message_came_early(message.number);
             }
             self.messages_taken(message.from, taken);
-        } else if !self.replaying && self.tail.is_none() {
+        } else if !self.replaying && !self.journal.is_shared() {
             self.acknowledge(message.from, taken);
         }
         match &message.input {

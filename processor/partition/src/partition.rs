@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use everlog_engine::Step;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_log::{Fence, Log, Offset, Tail};
+use everlog_log::{Fence, Log, Offset};
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
 
@@ -20,14 +20,14 @@ use crate::config::{Config, HOLD_MS};
 use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::{AllRules, Rule, Rules};
-use crate::journal::in_flight::InFlight;
+use crate::journal::journal_queue::JournalQueue;
 use crate::journal::refusal_log::RefusalLog;
 use crate::journal::uncommitted_budget::UncommittedShare;
 use crate::matching::dispatcher::Dispatcher;
 use crate::model::admission::CallFailure;
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::RunKey;
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::model::reply::send_reply;
 use crate::model::task_types::TaskRef;
 use crate::outbox::Outbox;
@@ -71,12 +71,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) look_back: Option<Offset>,
     /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
     pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
-    pub(crate) pending: VecDeque<PendingRecord>,
-    pub(crate) flights: InFlight,
-    /// The journal as it grows, where others append to it too.
-    pub(crate) tail: Option<Box<dyn Tail>>,
-    /// Reads that wait for an append.
-    pub(crate) reads: Vec<InboxMessage>,
+    pub(crate) journal: JournalQueue,
     pub(crate) outputs: Outputs,
     /// What the others of the node know of what waits here for a commit.
     holding: UncommittedShare,
@@ -102,9 +97,6 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) replaying: bool,
     /// The journal's end when it was taken over.
     pub(crate) replay_to: Offset,
-    pub(crate) wants_term: bool,
-    pub(crate) hold_until_ms: i64,
-    pub(crate) refused_appends: RefusalLog,
     pub(crate) refused_commits: RefusalLog,
     pub(crate) committing: Option<(u64, Bytes)>,
     /// Below this offset the journal was trimmed.
@@ -143,10 +135,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             claims: LostDeliveries::default(),
             look_back: None,
             lost_polls: Vec::new(),
-            pending: VecDeque::new(),
-            flights: InFlight::default(),
-            tail: None,
-            reads: Vec::new(),
+            journal: JournalQueue::default(),
             outputs: Outputs::default(),
             holding,
             feed: IngestQueue::default(),
@@ -164,9 +153,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             serving: false,
             replaying: false,
             replay_to: 0,
-            wants_term: false,
-            hold_until_ms: 0,
-            refused_appends: RefusalLog::of("appends"),
             refused_commits: RefusalLog::of("commits"),
             committing: None,
             trimmed: 0,
@@ -204,7 +190,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The partition cannot go on: drop it.
     pub fn handle(&mut self, event: InboxMessage, now_ms: i64) -> Result<(), Error> {
         self.time.tick(now_ms);
-        if self.tail.is_some()
+        if self.journal.is_shared()
             && R::keeps(Rule::ReadsBehindAppends)
             && matches!(
                 event,
@@ -215,7 +201,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             )
         {
             // Somebody else may own the partition by now: what is appended from here on will tell.
-            self.reads.push(event);
+            self.journal.push_read(event);
             return Ok(());
         }
         self.dispatch(event, now_ms)
@@ -315,7 +301,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.send_messages(now_ms);
         } // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
-        self.append(now_ms);
+        self.journal.append(&*self.log, &self.context, &self.position, self.serving, now_ms);
         self.commit_if_due(now_ms)?;
         let uncommitted_bytes = self.uncommitted_bytes();
         self.holding.set(uncommitted_bytes);
@@ -332,12 +318,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.next_commit_ms =
             self.next_commit_ms.min(now_ms + self.context.config.commit_interval_ms.max(HOLD_MS));
         self.next_sweep_ms = self.next_sweep_ms.min(now_ms + SWEEP_MS);
-        self.hold_until_ms = self.hold_until_ms.min(now_ms + HOLD_MS);
+        self.journal.mind_clock(now_ms);
     }
 
     /// True where nothing is on its way and nothing waits to be committed.
     pub fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.flights.is_empty() && self.committing.is_none() && !self.changed
+        self.journal.is_idle() && self.committing.is_none() && !self.changed
     }
 
     /// True where no history is missing that the log has.
@@ -352,7 +338,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     pub(crate) fn enqueue(&mut self, input: RequestRecord, waiter: ReplyTo) {
         let record = Record::new(self.position.term, Body::Input(input));
-        self.pending.push_back(PendingRecord::new(record, waiter));
+        self.journal.push(record, waiter);
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
@@ -406,8 +392,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if self.changed && self.committing.is_none() {
             next_ms = Some(next_ms.map_or(self.next_commit_ms, |next_ms| next_ms.min(self.next_commit_ms)));
         }
-        if !self.pending.is_empty() && self.hold_until_ms > now_ms {
-            next_ms = Some(next_ms.map_or(self.hold_until_ms, |next_ms| next_ms.min(self.hold_until_ms)));
+        if let Some(retry_ms) = self.journal.next_ms(now_ms) {
+            next_ms = Some(next_ms.map_or(retry_ms, |next_ms| next_ms.min(retry_ms)));
         }
         let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
         let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));

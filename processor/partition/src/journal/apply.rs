@@ -19,7 +19,6 @@ use crate::journal::observers::AppliedStep;
 use crate::model::admission::CallFailure;
 use crate::model::keys::{RunKey, WorkflowKey, history_key};
 use crate::model::pending::ReplyTo;
-use crate::model::reply::send_reply;
 use crate::partition::Partition;
 use crate::state::run_store::{EXPIRED_ROWS_MAX, RunStore};
 use crate::tasks::lost_deliveries::poll_of;
@@ -89,13 +88,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn refuse(&mut self, waiter: ReplyTo, failure: CallFailure) {
-        match waiter {
-            ReplyTo::Nobody => {}
-            ReplyTo::Order(reply, _slot) | ReplyTo::Update(reply, _, _slot) => {
-                send_reply(reply, Err(failure))
-            }
-            ReplyTo::Completion(reply, _, _slot) => send_reply(reply, Err(failure)),
-            ReplyTo::Claim(task, waiting) => self.offer_again(task, *waiting),
+        if let Some((task, waiting)) = waiter.refuse(failure) {
+            self.offer_again(task, *waiting);
         }
     }
 

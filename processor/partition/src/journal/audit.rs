@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::invariants::Rules;
 use crate::matching::dispatcher::ReadyId;
 use crate::model::keys::{RunKey, WAITING_MS};
-use crate::model::pending::{PendingRecord, ReplyTo};
 use crate::model::task_types::TaskRef;
 use crate::partition::Partition;
 
@@ -48,11 +47,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// What the partition keeps itself.
     fn kept(&self) -> Vec<ReadyId> {
-        let claimed = |entry: &PendingRecord| match &entry.waiter {
-            ReplyTo::Claim(task, _) => Some(of(task)),
-            _other => None,
-        };
-        let claims = self.pending.iter().chain(self.flights.all()).filter_map(claimed);
+        let claims = self.journal.claimed().map(of);
         let parked = self.behind.iter().flat_map(|behind| behind.parked());
         claims.chain(self.held.iter().map(|(task, _)| of(task))).chain(parked.map(of)).collect()
     }

@@ -5,6 +5,7 @@ pub(crate) mod apply;
 pub(crate) mod audit;
 pub(crate) mod commit;
 pub(crate) mod in_flight;
+pub(crate) mod journal_queue;
 pub(crate) mod observers;
 pub(crate) mod refusal_log;
 pub(crate) mod uncommitted_budget;

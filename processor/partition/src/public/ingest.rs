@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::admission::{CallFailure, CallResult};
 use crate::model::keys::Address;
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::model::reply::send_reply;
 use crate::partition::Partition;
 use crate::public::outputs::CommandOrigin;
@@ -68,7 +68,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let Some(batch) = self.feed.batches.front_mut() else { return };
             if let Some(body) = batch.bodies.pop_front() {
                 self.feed.under_way = source_of(&body).cloned();
-                self.pending.push_back(PendingRecord::new(Record::new(0, body), ReplyTo::Nobody));
+                self.journal.push(Record::new(0, body), ReplyTo::Nobody);
             } else if let Some(batch) = self.feed.batches.pop_front() {
                 send_reply(batch.done, Ok(()));
             }
@@ -157,7 +157,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let Some(row) = self.delayed.take(now_ms) else { break };
             self.context.stats.wakes.fetch_add(1, Ordering::Relaxed);
             let record = Record::new(self.position.term, Body::DeliverDelayed(DeliverDelayed { row }));
-            self.pending.push_back(PendingRecord::new(record, ReplyTo::Nobody));
+            self.journal.push(record, ReplyTo::Nobody);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::invariants::{Rule, Rules, inherited};
 use crate::matching::dispatcher::Dispatcher;
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::{DELETION_MS, RunKey, WAITING_MS};
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
 use crate::recovery::previous_owner::PreviousOwner;
 use crate::stats::Stats;
@@ -68,12 +68,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             // A partition that is gone follows nothing.
             wake(nudged, InboxMessage::Nudge);
         });
-        partition.tail = partition.log.follow(id, partition.position.applied, wake)?;
-        if partition.tail.is_none() {
+        let tail = partition.log.follow(id, partition.position.applied, wake)?;
+        partition.journal.set_tail(tail);
+        if !partition.journal.is_shared() {
             // Its owner alone has appended, and never more than may wait for a commit.
             partition.replay(usize::MAX)?;
         }
-        partition.ask_for_term();
+        partition.journal.ask_for_term(&partition.context.config, partition.position.level);
         Ok(partition)
     }
 
@@ -184,13 +185,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// The `Owner` record is applied: the partition is ours, and what waits in it can be handed out.
     pub(crate) fn took_over(&mut self) -> Result<(), Error> {
-        for entry in &mut self.pending {
-            entry.record.term = self.position.term;
-        }
+        self.journal.set_term(self.position.term);
         let settings = self.context.config.settings.clone();
         if self.position.settings.as_ref().unwrap_or(&Settings::default()) != &settings {
             let record = Record::new(self.position.term, Body::Settings(settings));
-            self.pending.push_front(PendingRecord::new(record, ReplyTo::Nobody));
+            self.journal.push_first(record);
         }
         self.runs.flush();
         self.serving = true;

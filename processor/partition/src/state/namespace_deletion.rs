@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::keys::{RunKey, WorkflowKey, state_key};
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
 
 /// Runs whose deletion is ordered at once, and rows that are looked at for them.
@@ -115,7 +115,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 *since_ms = now_ms;
                 let body = Body::NamespaceDeleted(NamespaceDeleted { namespace_id: namespace_id.clone() });
                 let record = Record::new(self.position.term, body);
-                self.pending.push_back(PendingRecord::new(record, ReplyTo::Nobody));
+                self.journal.push(record, ReplyTo::Nobody);
             }
         }
     }
@@ -161,7 +161,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.removals.next_ms = now_ms + REST_MS;
         // What waits already goes first, former slices too.
-        if self.pending.len() >= self.context.config.append_records_max || self.takes_no_work() {
+        if self.journal.pending() >= self.context.config.append_records_max || self.takes_no_work() {
             return Ok(());
         }
         let Some(mut pass) = self.removals.take(now_ms) else { return Ok(()) };

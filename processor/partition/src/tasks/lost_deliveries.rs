@@ -193,7 +193,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// the journal all the same. Returns what has to reach whoever has it next, on this node or another.
     pub fn abandon(self) -> Vec<InboxMessage> {
         let mut lost = Vec::new();
-        for entry in self.flights.abandon() {
+        let (in_flight, pending) = self.journal.abandon();
+        for entry in in_flight {
             lost.extend(given_back(&entry));
             if let ReplyTo::Claim(task, waiting) = entry.waiter {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
@@ -202,7 +203,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.dispatcher.poll_again(*waiting, &self.context.send);
             }
         }
-        for entry in self.pending {
+        for entry in pending {
             lost.extend(given_back(&entry));
             if let ReplyTo::Claim(_, waiting) = entry.waiter {
                 self.dispatcher.poll_again(*waiting, &self.context.send);

@@ -6,11 +6,10 @@ use everlog_engine::machine::fire_timers;
 use everlog_engine::request::Request;
 use everlog_log::Log;
 use everlog_store::CommittedRows;
-use everlog_wire::{Barrier, Body, Record};
 
 use crate::error::Error;
 use crate::invariants::Rules;
-use crate::model::pending::{PendingRecord, ReplyTo};
+use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
 use crate::timers::due_index::REACH_MS;
 
@@ -46,9 +45,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Any record tells the log's time; where none is on its way, one is sent for it.
     pub(crate) fn ask_time(&mut self) {
-        if self.time.is_doubtful(self.next_alarm_ms()) && self.pending.is_empty() && self.flights.is_empty() {
-            let barrier = Record::new(self.position.term, Body::Barrier(Barrier {}));
-            self.pending.push_back(PendingRecord::new(barrier, ReplyTo::Nobody));
+        if self.time.is_doubtful(self.next_alarm_ms()) && self.journal.is_idle() {
+            self.journal.push_barrier(self.position.term);
         }
     }
 
