@@ -175,7 +175,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             progress = true;
             if taken <= lane.kept {
                 self.runs.store().delete(Space::State, message_key(first_bucket, by, taken));
-                self.changed = true;
+                self.commits.note_change();
             }
         }
         if progress && lane.under_way == 0 {

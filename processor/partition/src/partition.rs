@@ -8,21 +8,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use everlog_engine::Step;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_log::{Fence, Log, Offset};
+use everlog_log::{Log, Offset};
 use everlog_store::{CommittedRows, Store};
-use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
+use everlog_wire::{Body, Position, Record};
 
 use crate::TaskKind;
-use crate::config::{Config, HOLD_MS};
+use crate::config::Config;
 use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::{AllRules, Rule, Rules};
+use crate::journal::commits::Commits;
 use crate::journal::journal_queue::JournalQueue;
-use crate::journal::refusal_log::RefusalLog;
-use crate::journal::uncommitted_budget::UncommittedShare;
 use crate::matching::dispatcher::Dispatcher;
 use crate::model::admission::CallFailure;
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
@@ -32,7 +30,7 @@ use crate::model::reply::send_reply;
 use crate::model::task_types::TaskRef;
 use crate::outbox::Outbox;
 use crate::public::ingest::{IngestQueue, mark_of};
-use crate::public::outputs::Outputs;
+use crate::public::outputs::Publisher;
 use crate::reads::history_watch::HistoryWatchers;
 use crate::reads::queries::Queries;
 use crate::reads::update_waiters::UpdateWaiters;
@@ -51,16 +49,12 @@ use crate::timers::timer_rows::TimerRows;
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
 
-/// What a few of the greatest requests leave for a commit, in bytes.
-const GREAT_BYTES: usize = 32 << 20;
-
 /// The owner of a partition.
 pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) context: PartitionContext,
     pub(crate) log: Arc<L>,
     pub(crate) runs: RunStore<B>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) fence: Fence,
     pub(crate) position: Position,
     pub(crate) due: DueIndex,
     pub(crate) queries: Queries,
@@ -72,9 +66,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
     pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
     pub(crate) journal: JournalQueue,
-    pub(crate) outputs: Outputs,
-    /// What the others of the node know of what waits here for a commit.
-    holding: UncommittedShare,
+    pub(crate) commits: Commits,
     pub(crate) feed: IngestQueue,
     pub(crate) outbox: Outbox,
     pub(crate) delayed: DelayedCommands,
@@ -89,20 +81,12 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) absorbed: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
     pub(crate) held: Vec<(TaskRef, TaskKind)>,
-    /// Up to where the rows stand that are kept beside the log.
-    pub(crate) mark: RestoreCheckpoint,
     /// An error from where none can be told; the next turn does.
     pub(crate) trouble: Option<Error>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
     /// The journal's end when it was taken over.
     pub(crate) replay_to: Offset,
-    pub(crate) refused_commits: RefusalLog,
-    pub(crate) committing: Option<(u64, Bytes)>,
-    /// Below this offset the journal was trimmed.
-    pub(crate) trimmed: u64,
-    pub(crate) changed: bool,
-    pub(crate) next_commit_ms: i64,
     next_sweep_ms: i64,
     query_serial: u64,
     rules: PhantomData<fn() -> R>,
@@ -118,15 +102,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
-        let fence = log.fence(id)?;
+        let commits = Commits::new(log.fence(id)?, &config);
         let runs = RunStore::new(store, config.cached_runs_max);
-        let holding = UncommittedShare::of(Arc::clone(&config.room));
         Ok(Self {
             context: PartitionContext::new(id, &*log, config, send, stats),
             log,
             runs,
             dispatcher,
-            fence,
             position: Position::default(),
             due: DueIndex::default(),
             queries: Queries::default(),
@@ -136,8 +118,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             look_back: None,
             lost_polls: Vec::new(),
             journal: JournalQueue::default(),
-            outputs: Outputs::default(),
-            holding,
+            commits,
             feed: IngestQueue::default(),
             outbox: Outbox::default(),
             delayed: DelayedCommands::default(),
@@ -148,16 +129,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             unoffered: None,
             absorbed: VecDeque::new(),
             held: Vec::new(),
-            mark: RestoreCheckpoint::default(),
             trouble: None,
             serving: false,
             replaying: false,
             replay_to: 0,
-            refused_commits: RefusalLog::of("commits"),
-            committing: None,
-            trimmed: 0,
-            changed: false,
-            next_commit_ms: 0,
             next_sweep_ms: 0,
             query_serial: 0,
             rules: PhantomData,
@@ -304,7 +279,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.journal.append(&*self.log, &self.context, &self.position, self.serving, now_ms);
         self.commit_if_due(now_ms)?;
         let uncommitted_bytes = self.uncommitted_bytes();
-        self.holding.set(uncommitted_bytes);
+        self.commits.share(uncommitted_bytes);
         self.context.stats.overlay_bytes.store(uncommitted_bytes as u64, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
@@ -315,15 +290,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A clock that was set back must not put off what is done at intervals.
     fn mind_clock(&mut self, now_ms: i64) {
-        self.next_commit_ms =
-            self.next_commit_ms.min(now_ms + self.context.config.commit_interval_ms.max(HOLD_MS));
+        self.commits.mind_clock(&self.context.config, now_ms);
         self.next_sweep_ms = self.next_sweep_ms.min(now_ms + SWEEP_MS);
         self.journal.mind_clock(now_ms);
     }
 
     /// True where nothing is on its way and nothing waits to be committed.
     pub fn is_idle(&self) -> bool {
-        self.journal.is_idle() && self.committing.is_none() && !self.changed
+        self.journal.is_idle() && self.commits.is_idle()
     }
 
     /// True where no history is missing that the log has.
@@ -333,7 +307,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Begins the last commit without waiting for the interval.
     pub fn commit_soon(&mut self) {
-        self.next_commit_ms = 0;
+        self.commits.begin_soon();
     }
 
     pub(crate) fn enqueue(&mut self, input: RequestRecord, waiter: ReplyTo) {
@@ -350,14 +324,19 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.is_overfull() && R::keeps(Rule::NoWorkBeyond)
     }
 
-    /// Beyond so many uncommitted bytes nothing more is taken in: twice the share, which may be less than what a single
-    /// great request leaves; or what a few of these leave, where the others leave room.
     pub(crate) fn overfull_bytes(&self) -> usize {
-        let shared = self.context.config.overlay_bytes_max.saturating_mul(2);
-        match self.holding.left() {
-            0 => shared,
-            left => shared.max(self.uncommitted_bytes().saturating_add(left).min(GREAT_BYTES)),
-        }
+        self.commits.overfull_bytes(&self.context.config, self.uncommitted_bytes())
+    }
+
+    /// Bytes that wait for a commit.
+    pub(crate) fn uncommitted_bytes(&self) -> usize {
+        self.runs.overlay_bytes() + self.commits.outputs.size_bytes()
+    }
+
+    /// Writes into the outputs of the record that is applied.
+    pub(crate) fn publisher(&mut self) -> Publisher<'_> {
+        let now_ms = self.position.last_stamp_ms;
+        Publisher { outputs: &mut self.commits.outputs, context: &self.context, now_ms }
     }
 
     fn sweep(&mut self, now_ms: i64) -> Result<(), Error> {
@@ -389,11 +368,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn next_turn_ms(&self, now_ms: i64) -> Option<i64> {
         let mut next_ms = self.serving.then_some(self.next_sweep_ms);
-        if self.changed && self.committing.is_none() {
-            next_ms = Some(next_ms.map_or(self.next_commit_ms, |next_ms| next_ms.min(self.next_commit_ms)));
-        }
-        if let Some(retry_ms) = self.journal.next_ms(now_ms) {
-            next_ms = Some(next_ms.map_or(retry_ms, |next_ms| next_ms.min(retry_ms)));
+        for due_ms in [self.commits.next_ms(), self.journal.next_ms(now_ms)].into_iter().flatten() {
+            next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
         let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));

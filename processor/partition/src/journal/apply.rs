@@ -40,7 +40,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ) -> Result<(), Error> {
         self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
         self.position.applied = offset + 1;
-        self.changed = true;
+        self.commits.note_change();
         self.context.stats.applied.fetch_add(1, Ordering::Relaxed);
         if !self.replaying {
             self.time.heard(self.position.last_stamp_ms);
@@ -327,7 +327,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.runs.store().put_new(Space::History, history_key(key, first_event_id), history.freeze());
         let start = &step.run.start;
-        self.publish_events(&start.namespace_id, &start.workflow_id, &start.run_id, events);
+        self.publisher().events(&start.namespace_id, &start.workflow_id, &start.run_id, events);
     }
 
     /// A run is forgotten: at once as far as decisions read it, so that they never depend on how much of its history is

@@ -4,6 +4,7 @@ pub(crate) mod append;
 pub(crate) mod apply;
 pub(crate) mod audit;
 pub(crate) mod commit;
+pub(crate) mod commits;
 pub(crate) mod in_flight;
 pub(crate) mod journal_queue;
 pub(crate) mod observers;

@@ -51,7 +51,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             _no_update => None,
         };
         let Some(standing) = standing else {
-            self.publish_outcome(&told, |outcome| outcome.decided(reply));
+            self.publisher().outcome(&told, |outcome| outcome.decided(reply));
             return Ok(());
         };
         let key = sibling(key, &standing.run_id);
@@ -61,16 +61,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                     self.promise(&key, &standing.update_id, source, forwarded);
                 } else {
                     let reason = format!("{PROMISES_MAX} commands wait for this update already");
-                    self.publish_refusal(&told, Code::Busy.name(), &reason);
+                    self.publisher().refusal(&told, Code::Busy.name(), &reason);
                 }
             }
-            Stage::Completed(_) => self.publish_outcome(&told, |outcome| outcome.decided(reply)),
+            Stage::Completed(_) => self.publisher().outcome(&told, |outcome| outcome.decided(reply)),
             Stage::Done(done) => {
                 let mut standing = standing.as_ref().clone();
                 if let Some(outcome) = self.outcome(&key, *done)? {
                     standing.stage = Stage::Completed(outcome);
                 }
-                self.publish_outcome(&told, |outcome| outcome.decided(reply).updated(&standing));
+                self.publisher().outcome(&told, |outcome| outcome.decided(reply).updated(&standing));
             }
         }
         Ok(())
@@ -99,16 +99,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let told = CommandOrigin::of_forwarded(&source, &forwarded);
                 match &ended {
                     Ended::Answered(standing) => {
-                        self.publish_outcome(&told, |outcome| outcome.updated(standing))
+                        self.publisher().outcome(&told, |outcome| outcome.updated(standing))
                     }
                     Ended::Aborted => {
                         let (run_id, code) = (step.run.start.run_id.clone(), Code::NotFound);
-                        self.publish_outcome(&told, |outcome| Outcome {
+                        self.publisher().outcome(&told, |outcome| Outcome {
                             run_id: Some(run_id),
                             update_id: Some(update_id.clone()),
                             ..outcome.refused(code, ABORTED)
                         });
-                        self.publish_rejection(&told, code.name(), ABORTED);
+                        self.publisher().rejection(&told, code.name(), ABORTED);
                     }
                     Ended::MovedTo(run_id) => {
                         self.promise(&sibling(key, run_id), &update_id, &source, &forwarded);

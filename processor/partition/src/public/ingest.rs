@@ -86,12 +86,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         let told = CommandOrigin::of_forwarded(source, forwarded);
         let Some(input) = &forwarded.input else {
-            self.publish_refusal(&told, Code::CommandIncomplete.name(), "it orders nothing");
+            self.publisher().refusal(&told, Code::CommandIncomplete.name(), "it orders nothing");
             return Ok(());
         };
         if !self.context.owns(&Address::of(input)) {
             let reason = "it was brought to a partition that does not own its Workflow Id";
-            self.publish_refusal(&told, Code::InvalidArgument.name(), reason);
+            self.publisher().refusal(&told, Code::InvalidArgument.name(), reason);
             return Ok(());
         }
         let (due_ms, now_ms) = (forwarded.deliver_at_ms, self.position.last_stamp_ms);
@@ -99,7 +99,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return self.order(offset, source, forwarded);
         }
         if due_ms - now_ms > DELIVER_AHEAD_MS_MAX {
-            self.publish_refusal(&told, Code::Header.name(), "deliver-at is more than a year ahead");
+            self.publisher().refusal(&told, Code::Header.name(), "deliver-at is more than a year ahead");
             return Ok(());
         }
         let row = row_key(input, source, due_ms);
@@ -118,7 +118,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         if self.is_next(source, || CommandOrigin::of_unreadable(source, unreadable)) {
             let told = CommandOrigin::of_unreadable(source, unreadable);
-            self.publish_refusal(&told, &unreadable.code, &unreadable.reason);
+            self.publisher().refusal(&told, &unreadable.code, &unreadable.reason);
         }
     }
 
@@ -172,14 +172,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Some(input) = &forwarded.input else { return Ok(()) };
         let Some((key, reply)) = self.decided(offset, input, &mut ReplyTo::Nobody)? else {
             self.skip(offset, "the engine panicked", ReplyTo::Nobody);
-            self.publish_refusal(&told, Code::InvalidArgument.name(), "it could not be applied");
+            self.publisher().refusal(&told, Code::InvalidArgument.name(), "it could not be applied");
             return Ok(());
         };
         self.context.stats.forwarded.fetch_add(1, Ordering::Relaxed);
         self.tell_or_promise(&key, source, forwarded, &reply)?;
         if let Reply::Rejected(rejection) = &reply {
             let (code, reason) = of_rejection(rejection);
-            self.publish_rejection(&told, code.name(), reason);
+            self.publisher().rejection(&told, code.name(), reason);
         }
         self.answer(&key, reply, ReplyTo::Nobody)
     }
@@ -206,7 +206,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             SourceOrder::NoRoom => {
                 let reason = format!("commands come from more than {MARKS_MAX} partitions");
-                self.publish_refusal(&told(), Code::Busy.name(), &reason);
+                self.publisher().refusal(&told(), Code::Busy.name(), &reason);
                 false
             }
         }

@@ -11,13 +11,11 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
-use everlog_log::{Log, Output, Topic};
-use everlog_store::CommittedRows;
+use everlog_log::{Output, Topic};
 use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 
-use crate::invariants::Rules;
+use crate::context::PartitionContext;
 use crate::model::keys::incarnation;
-use crate::partition::Partition;
 
 /// Bytes of a refused record that are told again; what brings records in cuts longer ones itself.
 const REFUSED_BYTES_MAX: usize = 16 << 20;
@@ -159,14 +157,17 @@ impl<'a> CommandOrigin<'a> {
     }
 }
 
-impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
-    /// Bytes that wait for a commit.
-    pub(crate) fn uncommitted_bytes(&self) -> usize {
-        self.runs.overlay_bytes() + self.outputs.size_bytes()
-    }
+/// Writes into the outputs of a partition, as of a moment of its journal.
+pub(crate) struct Publisher<'a> {
+    pub(crate) outputs: &'a mut Outputs,
+    pub(crate) context: &'a PartitionContext,
+    /// The stamp of the last record, in ms.
+    pub(crate) now_ms: i64,
+}
 
+impl Publisher<'_> {
     /// One entry per event, in order.
-    pub(crate) fn publish_events(
+    pub(crate) fn events(
         &mut self,
         namespace_id: &str,
         workflow_id: &str,
@@ -187,13 +188,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// What became of a command, for whoever asked.
-    pub(crate) fn publish_outcome(
-        &mut self,
-        told: &CommandOrigin<'_>,
-        become_of: impl FnOnce(Outcome) -> Outcome,
-    ) {
+    pub(crate) fn outcome(&mut self, told: &CommandOrigin<'_>, become_of: impl FnOnce(Outcome) -> Outcome) {
         let Some(reply_to) = told.reply_to else { return };
-        let mut outcome = Outcome::new(&told.place(), self.position.last_stamp_ms);
+        let mut outcome = Outcome::new(&told.place(), self.now_ms);
         outcome.command_id = told.command_id.map(str::to_owned);
         outcome.namespace = told.namespace.map(str::to_owned);
         outcome.workflow_id = told.workflow_id.map(str::to_owned);
@@ -209,16 +206,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// A public record was refused: for whoever asked, and among the rejections. `code` is the name of a [`Code`],
     /// perhaps of a later release.
-    pub(crate) fn publish_refusal(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
-        self.publish_outcome(told, |outcome| Outcome {
+    pub(crate) fn refusal(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
+        self.outcome(told, |outcome| Outcome {
             code: Some(code.to_owned()),
             ..outcome.refused(Code::InvalidArgument, reason)
         });
-        self.publish_rejection(told, code, reason);
+        self.rejection(told, code, reason);
     }
 
     /// A public record was refused: with its bytes, among the rejections.
-    pub(crate) fn publish_rejection(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
+    pub(crate) fn rejection(&mut self, told: &CommandOrigin<'_>, code: &str, reason: &str) {
         self.context.stats.rejections.count(code);
         let original = told.original;
         let headers = original.map(|original| original.headers.as_slice()).unwrap_or_default();
@@ -230,8 +227,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             value: original.and_then(|original| original.value.as_deref()),
             headers: &headers,
         };
-        let now_ms = self.position.last_stamp_ms;
-        let mut refusal = Rejection::new(&record, Code::InvalidArgument, reason, now_ms, REFUSED_BYTES_MAX);
+        let mut refusal =
+            Rejection::new(&record, Code::InvalidArgument, reason, self.now_ms, REFUSED_BYTES_MAX);
         refusal.code = code.into();
         refusal.command_id = told.command_id.map(Into::into);
         refusal.namespace = told.namespace.map(Into::into);

@@ -11,7 +11,6 @@ use everlog_engine::Run;
 use everlog_engine::event::History;
 use everlog_log::{Error as LogError, Log, Offset, RestoreChunk, Topic};
 use everlog_store::{CommittedRows, Space};
-use everlog_wire::RestoreCheckpoint;
 use prost::Message;
 
 use crate::TaskKind;
@@ -124,7 +123,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let left = slice.end.saturating_sub(slice.next);
         let all = *behind.all.get_or_insert(passed + left);
         behind.next = slice.next;
-        self.mark = RestoreCheckpoint { history: slice.next, ..std::mem::take(&mut self.mark) };
         let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
         self.context.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
         self.context
@@ -133,7 +131,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             .fetch_add(slice.rows.iter().map(bytes).sum::<usize>() as u64, Ordering::Relaxed);
         self.context.stats.history_all.store(all.max(left), Ordering::Relaxed);
         self.context.stats.history_left.store(left, Ordering::Relaxed);
-        let mark = self.mark.encode();
+        let mark = self.commits.histories_restored(slice.next);
         let mut rows = slice.rows.iter().map(|(key, value)| (Space::History, key.as_ref(), value.as_deref()));
         self.runs.store().base().write(&mut rows, Some(&mark))?;
         self.look_at_calls(now_ms)?;

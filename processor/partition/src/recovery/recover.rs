@@ -108,7 +108,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let detail = format!("the journal holds {start} to {end}, the committed position is {applied}");
             return Err(Error::lost(self.context.id, &detail));
         }
-        self.trimmed = bounds.start;
+        self.commits.set_trimmed(&bounds);
         self.knows_journal(&bounds)?;
         (self.replaying, self.replay_to) = (true, bounds.end);
         let mut flushed_bytes = 0;
@@ -176,7 +176,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 // Time goes on with every record, or the position would not know its own journal again.
                 self.position.last_stamp_ms = self.position.last_stamp_ms.max(stored.stamp_ms);
                 self.position.applied = stored.offset + 1;
-                self.changed = true;
+                self.commits.note_change();
                 self.skip(stored.offset, &error.to_string(), ReplyTo::Nobody);
                 Ok(None)
             }
@@ -193,7 +193,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.runs.flush();
         self.serving = true;
-        self.context.stats.fence.store(self.fence.0, Ordering::Relaxed);
+        self.context.stats.fence.store(self.commits.fence(), Ordering::Relaxed);
         self.context.stats.term.store(self.position.term, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.context.stats.serving.store(1, Ordering::Relaxed);
@@ -255,15 +255,5 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.runs.evict();
         }
         Ok(())
-    }
-
-    /// Deletes applied records; a failure is no reason to stop, the next commit tries again.
-    pub(crate) fn trim(&mut self, below: u64) {
-        match self.log.trim(self.context.id, below) {
-            Ok(()) => self.trimmed = below,
-            Err(error) => {
-                tracing::debug!(partition = self.context.id, below, %error, "the journal was not trimmed")
-            }
-        }
     }
 }

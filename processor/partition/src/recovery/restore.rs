@@ -69,7 +69,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.behind = Some(HistoryBackfill::from(mark.history));
                 self.context.stats.behind.store(1, Ordering::Relaxed);
                 let position = mark.position.clone();
-                self.mark = mark;
+                self.commits.set_checkpoint(mark);
                 Ok(Some((applied, position)))
             }
         }
@@ -92,16 +92,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             behind.brought(next);
         }
         Ok(())
-    }
-
-    /// The rows stand at a commit that is done.
-    pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
-        let next = self.log.marks(self.context.id)?;
-        let history = self.behind.as_ref().map_or(next.history, HistoryBackfill::next);
-        let (changelog, timers) = (next.changelog, next.timers);
-        let partition = u64::from(self.context.id) + 1;
-        self.mark = RestoreCheckpoint { position, changelog, history, timers, written_ms: now_ms, partition };
-        Ok(self.mark.encode())
     }
 
     pub(crate) fn outside(&self, topic: Topic, error: everlog_log::Error) -> Error {

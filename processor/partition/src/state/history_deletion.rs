@@ -70,7 +70,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.runs.store().delete(Space::Timers, timer_key(&key, DELETION_MS));
             self.leftovers.runs.remove(&key);
         }
-        self.changed = true;
+        self.commits.note_change();
         Ok(())
     }
 }

@@ -201,7 +201,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             Some(_) | None => {
                 self.runs.delete_state(key)?;
-                self.changed = true;
+                self.commits.note_change();
             }
         }
         Ok(())
@@ -211,7 +211,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn removed(&mut self, namespace_id: Uuid) {
         let row = removal_key(self.context.first_bucket(), namespace_id);
         self.runs.store().put(Space::State, row, Bytes::from_static(EMPTY));
-        self.changed = true;
+        self.commits.note_change();
         self.dispatcher.forget_namespace(&namespace_id.to_string());
         tracing::info!(partition = self.context.id, %namespace_id, "nothing is left of a deleted namespace");
     }

@@ -163,7 +163,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The claims in the journal before an offset, as far as they may matter and are still there.
     fn committed_claims(&self, before: Offset) -> Result<Vec<(i64, String, RunKey)>, Error> {
         let mut found = Vec::new();
-        let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.trimmed);
+        let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.commits.trimmed());
         while next < before {
             let records = self.log.read(self.context.id, next, READ_BYTES)?;
             let Some(last) = records.last() else { break };
