@@ -41,10 +41,8 @@ use crate::state::run_store::RunStore;
 use crate::stats::Stats;
 use crate::tasks::lost_deliveries::LostDeliveries;
 use crate::tasks::task_payload;
-use crate::timers::delayed_commands::DelayedCommands;
-use crate::timers::due_index::DueIndex;
-use crate::timers::log_clock::LogClock;
 use crate::timers::timer_rows::TimerRows;
+use crate::timers::timer_schedule::TimerSchedule;
 
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
@@ -56,7 +54,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) runs: RunStore<B>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) position: Position,
-    pub(crate) due: DueIndex,
+    pub(crate) timers: TimerSchedule,
     pub(crate) queries: Queries,
     pub(crate) watchers: HistoryWatchers,
     pub(crate) updates: UpdateWaiters,
@@ -69,8 +67,6 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) commits: Commits,
     pub(crate) feed: IngestQueue,
     pub(crate) outbox: Outbox,
-    pub(crate) delayed: DelayedCommands,
-    pub(crate) time: LogClock,
     /// Histories that are still being brought.
     pub(crate) behind: Option<HistoryBackfill>,
     pub(crate) leftovers: HistoryDeletions,
@@ -110,7 +106,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             runs,
             dispatcher,
             position: Position::default(),
-            due: DueIndex::default(),
+            timers: TimerSchedule::default(),
             queries: Queries::default(),
             watchers: HistoryWatchers::default(),
             updates: UpdateWaiters::default(),
@@ -121,8 +117,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             commits,
             feed: IngestQueue::default(),
             outbox: Outbox::default(),
-            delayed: DelayedCommands::default(),
-            time: LogClock::default(),
             behind: None,
             leftovers: HistoryDeletions::default(),
             removals: NamespaceDeletions::default(),
@@ -164,7 +158,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn handle(&mut self, event: InboxMessage, now_ms: i64) -> Result<(), Error> {
-        self.time.tick(now_ms);
+        self.timers.clock.tick(now_ms);
         if self.journal.is_shared()
             && R::keeps(Rule::ReadsBehindAppends)
             && matches!(
@@ -262,7 +256,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub fn turn(&mut self, now_ms: i64) -> Result<Option<i64>, Error> {
         self.context.stats.turns.fetch_add(1, Ordering::Relaxed);
         self.context.stats.turned_ms.store(now_ms, Ordering::Relaxed);
-        self.time.tick(now_ms);
+        self.timers.clock.tick(now_ms);
         self.mind_clock(now_ms);
         if self.serving {
             self.wake_due()?;
@@ -359,7 +353,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         } // A commit does the same; there is none while everybody only reads.
         self.runs.evict();
         self.context.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
-        self.context.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
+        self.context.stats.alarms.store(self.timers.len() as u64, Ordering::Relaxed);
         self.context.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
         self.context.stats.messages.store(self.outbox.len() as u64, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
@@ -371,8 +365,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         for due_ms in [self.commits.next_ms(), self.journal.next_ms(now_ms)].into_iter().flatten() {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
-        let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
-        let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));
+        let due_ms = self.timers.next_turn_ms().filter(|_| !self.takes_no_work());
         let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
         let removal_ms = self.removals.next_ms().filter(|_| !self.takes_no_work());
         let wanted = [due_ms, self.next_fetch_ms(), left_ms, removal_ms, self.outbox.next_ms()];

@@ -43,7 +43,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.commits.note_change();
         self.context.stats.applied.fetch_add(1, Ordering::Relaxed);
         if !self.replaying {
-            self.time.heard(self.position.last_stamp_ms);
+            self.timers.clock.heard(self.position.last_stamp_ms);
         }
         match record.body {
             Some(Body::Owner(owner)) => {
@@ -157,22 +157,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             // What is not woken any more needs no alarm.
             let run = view.run.as_ref().filter(|_| !view.is_namespace_deleted);
             let deadline_ms = run.and_then(|run| run.next_deadline_ms(stamp.grace()));
-            self.woke(&key, deadline_ms, stamp.now_ms);
+            let is_resident = self.runs.is_resident(&key);
+            let stats = &self.context.stats;
+            self.timers.fired(&key, deadline_ms, is_resident, stamp.now_ms, stats);
         }
         Ok(Some((key, reply)))
-    }
-
-    /// A run's alarm was applied: where it came too early it is armed again.
-    fn woke(&mut self, key: &RunKey, deadline_ms: Option<i64>, now_ms: i64) {
-        if self.due.is_waking(key) {
-            self.due.set(key, deadline_ms.filter(|_| self.runs.is_resident(key)));
-            if deadline_ms.is_some_and(|deadline_ms| deadline_ms > now_ms) {
-                self.time.was_early(now_ms);
-            }
-        } else if let Some(deadline_ms) = deadline_ms.filter(|deadline_ms| *deadline_ms <= now_ms) {
-            self.context.stats.lateness_ms.fetch_max(now_ms - deadline_ms, Ordering::Relaxed);
-            self.time.was_due();
-        }
     }
 
     pub(crate) fn view(

@@ -12,6 +12,7 @@ use crate::matching::dispatcher::ReadyId;
 use crate::model::keys::{RunKey, WAITING_MS};
 use crate::model::task_types::TaskRef;
 use crate::partition::Partition;
+use crate::timers::timer_rows::TimerRows;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The ready tasks that the partition has offered: each of them waits at the home of its queue, is on its way there, or is being claimed
@@ -24,7 +25,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !self.serving || self.unoffered.is_some() {
             return Ok(Vec::new());
         }
-        let mut rows = self.timer_rows(WAITING_MS);
+        let mut rows = TimerRows::of(&self.context, WAITING_MS);
         let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
         while !rows.is_done() {
             let read = rows.read(self.runs.rows(), usize::MAX)?;

@@ -39,8 +39,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Self::send_queries,
     ];
     /// Called with each run that is deleted.
-    const DELETION_OBSERVERS: [fn(&mut Self, &RunKey); 2] =
-        [|partition, key| partition.due.set(key, None), |partition, key| partition.queries.refuse(key)];
+    const DELETION_OBSERVERS: [fn(&mut Self, &RunKey); 2] = [
+        |partition, key| partition.timers.due.set(key, None),
+        |partition, key| partition.queries.refuse(key),
+    ];
 
     /// Runs the observers of a step.
     pub(crate) fn observe(&mut self, applied: &AppliedStep) -> Result<(), Error> {
@@ -91,7 +93,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn set_deadline(&mut self, applied: &AppliedStep) -> Result<(), Error> {
         let grace = Grace { owner_ms: self.position.owner_ms };
-        self.due.set(&applied.key, applied.step.run.next_deadline_ms(grace));
+        self.timers.due.set(&applied.key, applied.step.run.next_deadline_ms(grace));
         Ok(())
     }
 

@@ -104,8 +104,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         let row = row_key(input, source, due_ms);
         self.runs.store().put(Space::Timers, row.clone(), forwarded.encode_to_vec().into());
-        if !self.replaying && due_ms < self.due.horizon_ms() {
-            self.delayed.arm(row);
+        if !self.replaying {
+            self.timers.arm_within_horizon(row, due_ms);
         }
         Ok(())
     }
@@ -133,8 +133,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if due_ms > self.position.last_stamp_ms {
             // Too early by the journal's clock: it stays where it is.
             if !self.replaying && R::keeps(Rule::EarlyAlarms) {
-                self.delayed.arm(row.clone());
-                self.time.was_early(self.position.last_stamp_ms);
+                self.timers.command_was_early(row.clone(), self.position.last_stamp_ms);
             }
             return Ok(());
         }
@@ -154,7 +153,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Turns commands that are due into records, a slice at a time.
     pub(crate) fn wake_delayed(&mut self, now_ms: i64) {
         for _ in 0..self.context.config.wakes_max {
-            let Some(row) = self.delayed.take(now_ms) else { break };
+            let Some(row) = self.timers.delayed.take(now_ms) else { break };
             self.context.stats.wakes.fetch_add(1, Ordering::Relaxed);
             let record = Record::new(self.position.term, Body::DeliverDelayed(DeliverDelayed { row }));
             self.journal.push(record, ReplyTo::Nobody);

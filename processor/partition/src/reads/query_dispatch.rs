@@ -79,7 +79,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Offers a question to the run's worker.
     pub(crate) fn send_query(&mut self, key: &RunKey, run: &Run, question: Question) {
-        let now_ms = self.time.node_ms();
+        let now_ms = self.timers.clock.node_ms();
         self.send_query_at(key, run, question, now_ms);
     }
 

@@ -19,7 +19,7 @@ use crate::partition::Partition;
 use crate::recovery::previous_owner::PreviousOwner;
 use crate::stats::Stats;
 use crate::timers::due_index::REACH_MS;
-use crate::timers::timer_rows::TIMERS_SLICE;
+use crate::timers::timer_rows::{TIMERS_SLICE, TimerRows};
 
 /// Bytes of journal that are read at a time.
 const READ_BYTES: usize = 4 << 20;
@@ -197,8 +197,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.context.stats.term.store(self.position.term, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.context.stats.serving.store(1, Ordering::Relaxed);
-        self.reach(self.time.now_ms() + REACH_MS)?;
-        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| self.timer_rows(WAITING_MS));
+        self.reach(self.timers.clock.now_ms() + REACH_MS)?;
+        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| TimerRows::of(&self.context, WAITING_MS));
         self.look_at_lost_polls()?;
         self.find_histories_to_delete()
     }
@@ -207,7 +207,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
     pub(crate) fn offer_waiting(&mut self) -> Result<(), Error> {
         let Some(mut rows) = self.unoffered.take() else { return Ok(()) };
-        for (_, key) in self.read_timers(&mut rows, OFFERED_RUNS_MAX)? {
+        for (_, key) in self.timers.read(&mut rows, self.runs.rows(), OFFERED_RUNS_MAX)? {
             self.look_at(&key)?;
         }
         self.runs.evict();
@@ -219,7 +219,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
         if self.serving {
             self.runs.flush();
-            self.unoffered = Some(self.timer_rows(WAITING_MS));
+            self.unoffered = Some(TimerRows::of(&self.context, WAITING_MS));
         }
         for query_id in self.queries.untaken() {
             self.requeue_query(&query_id)?;
@@ -230,7 +230,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn look_at(&mut self, key: &RunKey) -> Result<(), Error> {
         let Some(run) = self.runs.get(key)? else { return Ok(()) };
         let grace = Grace { owner_ms: self.position.owner_ms };
-        self.due.set(key, run.next_deadline_ms(grace));
+        self.timers.due.set(key, run.next_deadline_ms(grace));
         self.offer_workflow_task(key, &run);
         let ready: Vec<_> = run.activities.values().filter(|activity| activity.is_ready()).collect();
         for activity in ready {
@@ -242,14 +242,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings every alarm before `horizon_ms` into the due index.
     pub(crate) fn reach(&mut self, horizon_ms: i64) -> Result<(), Error> {
         self.runs.flush();
-        let from_ms = self.due.horizon_ms().max(DELETION_MS + 1);
-        self.due.reached(horizon_ms);
+        let from_ms = self.timers.due.horizon_ms().max(DELETION_MS + 1);
+        self.timers.due.reached(horizon_ms);
         let grace = Grace { owner_ms: self.position.owner_ms };
-        let mut rows = self.timer_rows(from_ms..horizon_ms);
+        let mut rows = TimerRows::of(&self.context, from_ms..horizon_ms);
         while !rows.is_done() {
-            for (_, key) in self.read_timers(&mut rows, TIMERS_SLICE)? {
+            for (_, key) in self.timers.read(&mut rows, self.runs.rows(), TIMERS_SLICE)? {
                 if let Some(run) = self.runs.get(&key)? {
-                    self.due.set(&key, run.next_deadline_ms(grace));
+                    self.timers.due.set(&key, run.next_deadline_ms(grace));
                 }
             }
             self.runs.evict();

@@ -13,7 +13,7 @@ use crate::invariants::Rules;
 use crate::model::keys::{DELETION_MS, RunKey, timer_key};
 use crate::partition::Partition;
 use crate::state::run_store::EXPIRED_ROWS_MAX;
-use crate::timers::timer_rows::TIMERS_SLICE;
+use crate::timers::timer_rows::{TIMERS_SLICE, TimerRows};
 
 /// The rest between two slices, in ms.
 const REST_MS: i64 = 10;
@@ -49,9 +49,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// What former owners have left.
     pub(crate) fn find_histories_to_delete(&mut self) -> Result<(), Error> {
-        let mut rows = self.timer_rows(DELETION_MS..DELETION_MS + 1);
+        let mut rows = TimerRows::of(&self.context, DELETION_MS..DELETION_MS + 1);
         while !rows.is_done() {
-            let found = self.read_timers(&mut rows, TIMERS_SLICE)?;
+            let found = self.timers.read(&mut rows, self.runs.rows(), TIMERS_SLICE)?;
             self.leftovers.runs.extend(found.into_iter().map(|(_, key)| key));
         }
         Ok(())

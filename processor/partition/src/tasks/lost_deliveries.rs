@@ -184,7 +184,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Everything that a former owner may have claimed is here: lost polls that were told of before are looked at.
     pub(crate) fn look_at_lost_polls(&mut self) -> Result<(), Error> {
-        let now_ms = self.time.now_ms();
+        let now_ms = self.timers.clock.now_ms();
         let lost = std::mem::take(&mut self.lost_polls);
         lost.into_iter().try_for_each(|(poll_ids, run)| self.polls_lost(poll_ids, run, now_ms))
     }

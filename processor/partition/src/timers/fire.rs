@@ -17,21 +17,21 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The clock that `now_ms` is taken from was set forward by so much, or back: it goes on from there, and only the
     /// log can tell how much time has passed in truth.
     pub fn clock_was_set(&mut self, by_ms: i64) {
-        self.time.was_set(by_ms);
+        self.timers.clock.was_set(by_ms);
     }
 
     /// Turns alarms into records, a slice at a time.
     pub(crate) fn wake_due(&mut self) -> Result<(), Error> {
-        let now_ms = self.time.now_ms();
-        if now_ms + REACH_MS / 2 > self.due.horizon_ms() {
+        let now_ms = self.timers.clock.now_ms();
+        if now_ms + REACH_MS / 2 > self.timers.due.horizon_ms() {
             self.reach(now_ms + REACH_MS)?;
         }
-        if self.time.alarms_rest() || self.takes_no_work() {
+        if self.timers.clock.alarms_rest() || self.takes_no_work() {
             return Ok(());
         }
         self.wake_delayed(now_ms);
         for _ in 0..self.context.config.wakes_max {
-            let Some(key) = self.due.take(now_ms) else { break };
+            let Some(key) = self.timers.due.take(now_ms) else { break };
             if let Some(address) = key.address() {
                 self.context.stats.wakes.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(
@@ -45,13 +45,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Any record tells the log's time; where none is on its way, one is sent for it.
     pub(crate) fn ask_time(&mut self) {
-        if self.time.is_doubtful(self.next_alarm_ms()) && self.journal.is_idle() {
+        if self.timers.is_doubtful() && self.journal.is_idle() {
             self.journal.push_barrier(self.position.term);
         }
-    }
-
-    /// The earliest alarm in the index, by the log's time.
-    pub(crate) fn next_alarm_ms(&self) -> Option<i64> {
-        [self.due.next_ms(), self.delayed.next_ms()].into_iter().flatten().min()
     }
 }

@@ -5,3 +5,4 @@ pub(crate) mod due_index;
 pub(crate) mod fire;
 pub(crate) mod log_clock;
 pub(crate) mod timer_rows;
+pub(crate) mod timer_schedule;

@@ -4,14 +4,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use everlog_log::Log;
 use everlog_store::{CommittedRows, Seek, Space, Store};
 
-use crate::error::Error;
-use crate::invariants::Rules;
-use crate::model::keys::{RunKey, read_timer_key};
-use crate::partition::Partition;
-use crate::timers::delayed_commands::waiting_row;
+use crate::context::PartitionContext;
 
 /// Alarms that are read at a time: runs are loaded in between.
 pub(crate) const TIMERS_SLICE: usize = 1_000;
@@ -27,6 +22,11 @@ pub(crate) struct TimerRows {
 }
 
 impl TimerRows {
+    /// Of a partition, within these moments.
+    pub(crate) fn of(context: &PartitionContext, span_ms: Range<i64>) -> Self {
+        Self::new(&everlog_log::buckets_of(context.id, context.partitions), span_ms)
+    }
+
     /// Of these buckets, within these moments.
     fn new(buckets: &Range<u32>, span_ms: Range<i64>) -> Self {
         let last = buckets.end.saturating_sub(1).max(buckets.start);
@@ -84,30 +84,6 @@ fn edge(bucket: u32, at_ms: i64) -> Vec<u8> {
     let mut key = bucket.to_be_bytes().to_vec();
     key.extend_from_slice(&at_ms.to_be_bytes());
     key
-}
-
-impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
-    /// All alarms of the partition within a span of time.
-    pub(crate) fn timer_rows(&self, span_ms: Range<i64>) -> TimerRows {
-        TimerRows::new(&everlog_log::buckets_of(self.context.id, self.context.partitions), span_ms)
-    }
-
-    /// The alarms of so many rows more. Commands that wait for a moment among them are armed at once.
-    pub(crate) fn read_timers(
-        &mut self,
-        rows: &mut TimerRows,
-        rows_max: usize,
-    ) -> Result<Vec<(i64, RunKey)>, Error> {
-        let read = rows.read(self.runs.store(), rows_max)?;
-        let mut found = Vec::with_capacity(read.len());
-        for row in read {
-            match read_timer_key(&row) {
-                Some(alarm) => found.push(alarm),
-                None => waiting_row(&row).into_iter().for_each(|row| self.delayed.arm(row)),
-            }
-        }
-        Ok(found)
-    }
 }
 
 #[cfg(test)]
