@@ -115,7 +115,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Messages of another partition of this process have come.
     pub(crate) fn messages_came(&mut self, from: u32, messages: Vec<Bytes>) {
-        if !self.serving || self.is_overfull() {
+        if !self.ownership.is_serving() || self.is_overfull() {
             // They come again.
             return;
         }
@@ -144,7 +144,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.message_came_early(message.number);
             }
             self.messages_taken(message.from, taken);
-        } else if !self.replaying && !self.journal.is_shared() {
+        } else if !self.ownership.is_replaying() && !self.journal.is_shared() {
             self.acknowledge(message.from, taken);
         }
         match &message.input {

@@ -35,6 +35,7 @@ use crate::reads::history_watch::HistoryWatchers;
 use crate::reads::queries::Queries;
 use crate::reads::update_waiters::UpdateWaiters;
 use crate::recovery::history_backfill::HistoryBackfill;
+use crate::recovery::ownership::Ownership;
 use crate::state::history_deletion::HistoryDeletions;
 use crate::state::namespace_deletion::NamespaceDeletions;
 use crate::state::run_store::RunStore;
@@ -79,10 +80,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) held: Vec<(TaskRef, TaskKind)>,
     /// An error from where none can be told; the next turn does.
     pub(crate) trouble: Option<Error>,
-    pub(crate) serving: bool,
-    pub(crate) replaying: bool,
-    /// The journal's end when it was taken over.
-    pub(crate) replay_to: Offset,
+    pub(crate) ownership: Ownership,
     next_sweep_ms: i64,
     query_serial: u64,
     rules: PhantomData<fn() -> R>,
@@ -124,9 +122,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             absorbed: VecDeque::new(),
             held: Vec::new(),
             trouble: None,
-            serving: false,
-            replaying: false,
-            replay_to: 0,
+            ownership: Ownership::default(),
             next_sweep_ms: 0,
             query_serial: 0,
             rules: PhantomData,
@@ -150,7 +146,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// True once orders are taken.
     pub fn is_serving(&self) -> bool {
-        self.serving
+        self.ownership.is_serving()
     }
 
     /// Takes an event in.
@@ -258,7 +254,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.context.stats.turned_ms.store(now_ms, Ordering::Relaxed);
         self.timers.clock.tick(now_ms);
         self.mind_clock(now_ms);
-        if self.serving {
+        if self.ownership.is_serving() {
             self.wake_due()?;
             self.offer_waiting()?;
             self.ask_time();
@@ -270,7 +266,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.send_messages(now_ms);
         } // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
-        self.journal.append(&*self.log, &self.context, &self.position, self.serving, now_ms);
+        self.journal.append(&*self.log, &self.context, &self.position, self.ownership.is_serving(), now_ms);
         self.commit_if_due(now_ms)?;
         let uncommitted_bytes = self.uncommitted_bytes();
         self.commits.share(uncommitted_bytes);
@@ -278,7 +274,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
-        let more = more || (self.serving && self.unoffered.is_some());
+        let more = more || (self.ownership.is_serving() && self.unoffered.is_some());
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 
@@ -361,7 +357,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn next_turn_ms(&self, now_ms: i64) -> Option<i64> {
-        let mut next_ms = self.serving.then_some(self.next_sweep_ms);
+        let mut next_ms = self.ownership.is_serving().then_some(self.next_sweep_ms);
         for due_ms in [self.commits.next_ms(), self.journal.next_ms(now_ms)].into_iter().flatten() {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
@@ -369,7 +365,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
         let removal_ms = self.removals.next_ms().filter(|_| !self.takes_no_work());
         let wanted = [due_ms, self.next_fetch_ms(), left_ms, removal_ms, self.outbox.next_ms()];
-        for due_ms in wanted.into_iter().flatten().filter(|_| self.serving) {
+        for due_ms in wanted.into_iter().flatten().filter(|_| self.ownership.is_serving()) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         next_ms.map(|next_ms| next_ms.max(now_ms))

@@ -1,7 +1,5 @@
 //! The partition's way through its journal: what it appends, what comes back, and what others have appended.
 
-use std::sync::atomic::Ordering;
-
 use everlog_log::{Appended, Error as LogError, Log};
 use everlog_store::CommittedRows;
 use everlog_wire::{Body, Owner};
@@ -49,8 +47,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.journal.lost_sight(&self.context, now_ms)?;
                 tracing::warn!(partition = self.context.id, detail, "an append's outcome is unknown");
                 // Under a new term the earlier appends that have not shown up by then do not count.
-                self.serving = false;
-                self.context.stats.serving.store(0, Ordering::Relaxed);
+                self.ownership.lose_term(&self.context.stats);
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -59,7 +56,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Takes in what the journal has got meanwhile; true if there may be more.
     pub(crate) fn follow(&mut self, now_ms: i64) -> Result<bool, Error> {
-        if self.replaying {
+        if self.ownership.is_replaying() {
             // Rows of changed runs are counted only here.
             self.runs.flush();
         }
@@ -83,13 +80,17 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Err(self.unsound(&format!("record {} follows {applied}", stored.offset)));
         }
         if let Some(record) = self.read_record(&stored)? {
-            let own = if record.serial > 0 && !self.replaying { self.journal.met(&record) } else { None };
+            let own = if record.serial > 0 && !self.ownership.is_replaying() {
+                self.journal.met(&record)
+            } else {
+                None
+            };
             match own {
                 Some(own) => self.apply_own(stored.offset, stored.stamp_ms, own, now_ms)?,
                 None => self.apply(stored.offset, stored.stamp_ms, record, ReplyTo::Nobody)?,
             }
         }
-        self.replaying = self.position.applied < self.replay_to;
+        self.ownership.applied(self.position.applied);
         Ok(())
     }
 

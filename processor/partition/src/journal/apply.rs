@@ -42,7 +42,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.position.applied = offset + 1;
         self.commits.note_change();
         self.context.stats.applied.fetch_add(1, Ordering::Relaxed);
-        if !self.replaying {
+        if !self.ownership.is_replaying() {
             self.timers.clock.heard(self.position.last_stamp_ms);
         }
         match record.body {
@@ -50,7 +50,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.position.term = offset;
                 self.position.level = owner.level;
                 self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
-                if !self.replaying {
+                if !self.ownership.is_replaying() {
                     self.owner_appeared(&owner)?;
                 }
             }
@@ -144,7 +144,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.apply_outcome(&workflow, outcome)?;
-        if !self.serving
+        if !self.ownership.is_serving()
             && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
         {
             self.claims.note(stamp.now_ms, poll_id, &key);
@@ -153,7 +153,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.expire(&key)?;
         }
         let wakes = matches!(input.request, Some(Request::FireTimers(_))) && R::keeps(Rule::EarlyAlarms);
-        if wakes && !self.replaying {
+        if wakes && !self.ownership.is_replaying() {
             // What is not woken any more needs no alarm.
             let run = view.run.as_ref().filter(|_| !view.is_namespace_deleted);
             let deadline_ms = run.and_then(|run| run.next_deadline_ms(stamp.grace()));
@@ -295,7 +295,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let before = self.runs.put(&key, step.run.clone());
         let applied = AppliedStep { key, before, step, has_new_events };
         self.observe(&applied)?;
-        if !self.replaying {
+        if !self.ownership.is_replaying() {
             self.absorbed.push_back((applied.key, applied.step));
         }
         Ok(())

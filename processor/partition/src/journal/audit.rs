@@ -22,7 +22,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// # Errors
     /// The rows cannot be read.
     pub fn offered(&self) -> Result<Vec<ReadyId>, Error> {
-        if !self.serving || self.unoffered.is_some() {
+        if !self.ownership.is_serving() || self.unoffered.is_some() {
             return Ok(Vec::new());
         }
         let mut rows = TimerRows::of(&self.context, WAITING_MS);

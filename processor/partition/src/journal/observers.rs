@@ -47,7 +47,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Runs the observers of a step.
     pub(crate) fn observe(&mut self, applied: &AppliedStep) -> Result<(), Error> {
         Self::DURABLE_OBSERVERS.into_iter().try_for_each(|observer| observer(self, applied))?;
-        if self.replaying {
+        if self.ownership.is_replaying() {
             return Ok(());
         }
         Self::LIVE_OBSERVERS.into_iter().try_for_each(|observer| observer(self, applied))

@@ -104,7 +104,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         let row = row_key(input, source, due_ms);
         self.runs.store().put(Space::Timers, row.clone(), forwarded.encode_to_vec().into());
-        if !self.replaying {
+        if !self.ownership.is_replaying() {
             self.timers.arm_within_horizon(row, due_ms);
         }
         Ok(())
@@ -132,7 +132,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         if due_ms > self.position.last_stamp_ms {
             // Too early by the journal's clock: it stays where it is.
-            if !self.replaying && R::keeps(Rule::EarlyAlarms) {
+            if !self.ownership.is_replaying() && R::keeps(Rule::EarlyAlarms) {
                 self.timers.command_was_early(row.clone(), self.position.last_stamp_ms);
             }
             return Ok(());

@@ -67,6 +67,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The offset of the next journal record to apply, or behind the last one that was there when the partition was
     /// taken over: owners up to there came before it.
     pub fn applied(&self) -> Offset {
-        self.position.applied.max(self.replay_to)
+        self.position.applied.max(self.ownership.replay_to())
     }
 }

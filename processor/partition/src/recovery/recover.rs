@@ -110,7 +110,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.commits.set_trimmed(&bounds);
         self.knows_journal(&bounds)?;
-        (self.replaying, self.replay_to) = (true, bounds.end);
+        self.ownership.begin_replay(bounds.end);
         let mut flushed_bytes = 0;
         while self.position.applied < bounds.end && self.uncommitted_bytes() <= bytes_max {
             let records = self.log.read(self.context.id, self.position.applied, READ_BYTES)?;
@@ -134,7 +134,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 }
             }
         }
-        self.replaying = self.position.applied < bounds.end;
+        self.ownership.applied(self.position.applied);
         Ok(())
     }
 
@@ -192,11 +192,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.journal.push_first(record);
         }
         self.runs.flush();
-        self.serving = true;
         self.context.stats.fence.store(self.commits.fence(), Ordering::Relaxed);
         self.context.stats.term.store(self.position.term, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
-        self.context.stats.serving.store(1, Ordering::Relaxed);
+        self.ownership.serve(&self.context.stats);
         self.reach(self.timers.clock.now_ms() + REACH_MS)?;
         self.unoffered = R::keeps(Rule::WaitingTasks).then(|| TimerRows::of(&self.context, WAITING_MS));
         self.look_at_lost_polls()?;
@@ -217,7 +216,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Everything that waits for a worker is offered once more, in slices.
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
-        if self.serving {
+        if self.ownership.is_serving() {
             self.runs.flush();
             self.unoffered = Some(TimerRows::of(&self.context, WAITING_MS));
         }

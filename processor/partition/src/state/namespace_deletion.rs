@@ -132,7 +132,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let row = removal_key(self.context.first_bucket(), id);
         self.runs.store().put(Space::State, row, Bytes::from_static(LEFT));
         self.removals.learn(id, LEFT);
-        if !self.replaying {
+        if !self.ownership.is_replaying() {
             self.dispatcher.forget_namespace(&removal.namespace_id);
         }
     }

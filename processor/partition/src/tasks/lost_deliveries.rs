@@ -119,7 +119,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         run: Option<RunKey>,
         now_ms: i64,
     ) -> Result<(), Error> {
-        if !self.serving {
+        if !self.ownership.is_serving() {
             // What they have claimed may stand further on in the journal.
             self.lost_polls.push((poll_ids, run));
             return Ok(());
