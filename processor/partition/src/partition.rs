@@ -3,18 +3,15 @@
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use everlog_engine::Step;
 use everlog_engine::request::{Request, RequestRecord};
 use everlog_log::{Log, Offset};
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record};
 
-use crate::TaskKind;
 use crate::config::Config;
 use crate::context::PartitionContext;
 use crate::error::Error;
@@ -27,7 +24,6 @@ use crate::model::inbox_message::{InboxMessage, PartitionSender};
 use crate::model::keys::RunKey;
 use crate::model::pending::ReplyTo;
 use crate::model::reply::send_reply;
-use crate::model::task_types::TaskRef;
 use crate::outbox::Outbox;
 use crate::public::ingest::{IngestQueue, mark_of};
 use crate::public::outputs::Publisher;
@@ -41,8 +37,8 @@ use crate::state::namespace_deletion::NamespaceDeletions;
 use crate::state::run_store::RunStore;
 use crate::stats::Stats;
 use crate::tasks::lost_deliveries::LostDeliveries;
+use crate::tasks::task_offers::TaskOffers;
 use crate::tasks::task_payload;
-use crate::timers::timer_rows::TimerRows;
 use crate::timers::timer_schedule::TimerSchedule;
 
 /// How often what waits is looked through, in ms.
@@ -53,7 +49,6 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) context: PartitionContext,
     pub(crate) log: Arc<L>,
     pub(crate) runs: RunStore<B>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) position: Position,
     pub(crate) timers: TimerSchedule,
     pub(crate) queries: Queries,
@@ -72,14 +67,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) behind: Option<HistoryBackfill>,
     pub(crate) leftovers: HistoryDeletions,
     pub(crate) removals: NamespaceDeletions,
-    /// Where tasks wait that have not been offered since the partition was taken over.
-    pub(crate) unoffered: Option<TimerRows>,
-    /// What the record that is being applied has changed: its tasks are offered when it is answered.
-    pub(crate) absorbed: VecDeque<(RunKey, Step)>,
-    /// Ready tasks that wait until less waits for a commit; true = an activity's.
-    pub(crate) held: Vec<(TaskRef, TaskKind)>,
-    /// An error from where none can be told; the next turn does.
-    pub(crate) trouble: Option<Error>,
+    pub(crate) offers: TaskOffers,
     pub(crate) ownership: Ownership,
     next_sweep_ms: i64,
     query_serial: u64,
@@ -102,7 +90,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             context: PartitionContext::new(id, &*log, config, send, stats),
             log,
             runs,
-            dispatcher,
             position: Position::default(),
             timers: TimerSchedule::default(),
             queries: Queries::default(),
@@ -118,10 +105,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             behind: None,
             leftovers: HistoryDeletions::default(),
             removals: NamespaceDeletions::default(),
-            unoffered: None,
-            absorbed: VecDeque::new(),
-            held: Vec::new(),
-            trouble: None,
+            offers: TaskOffers::new(dispatcher),
             ownership: Ownership::default(),
             next_sweep_ms: 0,
             query_serial: 0,
@@ -271,10 +255,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let uncommitted_bytes = self.uncommitted_bytes();
         self.commits.share(uncommitted_bytes);
         self.context.stats.overlay_bytes.store(uncommitted_bytes as u64, Ordering::Relaxed);
-        if let Some(trouble) = self.trouble.take() {
-            return Err(trouble);
+        if let Some(failure) = self.offers.take_failure() {
+            return Err(failure);
         }
-        let more = more || (self.ownership.is_serving() && self.unoffered.is_some());
+        let more = more || (self.ownership.is_serving() && self.offers.has_unoffered());
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 
@@ -335,7 +319,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.next_sweep_ms = now_ms + SWEEP_MS;
         if self.context.id == 0 {
-            self.dispatcher.sweep(&self.context.send);
+            self.offers.dispatcher.sweep(&self.context.send);
         }
         self.watchers.sweep();
         self.updates.sweep();

@@ -38,7 +38,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         record: Record,
         waiter: ReplyTo,
     ) -> Result<(), Error> {
-        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
+        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.offers.dispatcher.now_ms() });
         self.position.applied = offset + 1;
         self.commits.note_change();
         self.context.stats.applied.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             None => self.skip(offset, "the record has no body", waiter),
         }
         // Whoever waits for the record is answered before workers are.
-        while let Some((key, step)) = self.absorbed.pop_front() {
+        while let Some((key, step)) = self.offers.take_step() {
             self.offer_tasks(&key, &step);
         }
         Ok(())
@@ -296,7 +296,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let applied = AppliedStep { key, before, step, has_new_events };
         self.observe(&applied)?;
         if !self.ownership.is_replaying() {
-            self.absorbed.push_back((applied.key, applied.step));
+            self.offers.note_step(applied.key, applied.step);
         }
         Ok(())
     }

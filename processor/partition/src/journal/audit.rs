@@ -22,7 +22,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// # Errors
     /// The rows cannot be read.
     pub fn offered(&self) -> Result<Vec<ReadyId>, Error> {
-        if !self.ownership.is_serving() || self.unoffered.is_some() {
+        if !self.ownership.is_serving() || self.offers.has_unoffered() {
             return Ok(Vec::new());
         }
         let mut rows = TimerRows::of(&self.context, WAITING_MS);
@@ -50,7 +50,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     fn kept(&self) -> Vec<ReadyId> {
         let claims = self.journal.claimed().map(of);
         let parked = self.behind.iter().flat_map(|behind| behind.parked());
-        claims.chain(self.held.iter().map(|(task, _)| of(task))).chain(parked.map(of)).collect()
+        claims.chain(self.offers.held().map(of)).chain(parked.map(of)).collect()
     }
 }
 

@@ -88,7 +88,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         // Workers forget a run that is over.
         let sticky = run.head.sticky.as_ref().filter(|_| run.is_open());
         let queue = sticky.map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
-        let queue = queue.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
+        let queue = queue.filter(|queue| self.offers.dispatcher.may_be_live(queue, &normal.name));
         let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
         let sticky_until_ms = if queue.is_some() { now_ms + patience_ms } else { 0 };
         let query_id = question.id.clone();
@@ -106,7 +106,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ) {
         let (partition, run) = (self.context.id, key.clone());
         let ready = Ready::Query { partition, run, query_id, normal_queue, offered_by: None };
-        match self.dispatcher.offer(queue, ready, &self.context.send) {
+        match self.offers.dispatcher.offer(queue, ready, &self.context.send) {
             Some((Ready::Query { query_id, .. }, waiting)) => {
                 if let Err(error) = self.hand_query(&query_id, waiting) {
                     tracing::error!(partition = self.context.id, %error, "a query could not be handed out");
@@ -147,17 +147,18 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             .direct(query_id)
             .filter(|direct| direct.taken_until_ms == 0 && !direct.question.reply.is_closed());
         let Some(direct) = asked else {
-            self.dispatcher.poll_again(waiting, &self.context.send);
+            self.offers.poll_again(&self.context, waiting);
             return Ok(());
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
         let Some(run) = self.runs.get(&key)? else {
             self.queries.refuse(&key);
-            self.dispatcher.poll_again(waiting, &self.context.send);
+            self.offers.poll_again(&self.context, waiting);
             return Ok(());
         };
         // A worker has as long for a question as for a task of the run.
-        direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(run.start.task_timeout_ms.max(1));
+        direct.taken_until_ms =
+            self.offers.dispatcher.now_ms().saturating_add(run.start.task_timeout_ms.max(1));
         if way_on(&run) != Way::Direct {
             // Something happened since the question was sent on its way. A worker must not see it outside a
             // workflow task: it would run the workflow ahead of its history.
@@ -165,15 +166,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             for question in self.queries.settle(&key, &run) {
                 self.send_query(&key, &run, question);
             }
-            self.dispatcher.poll_again(waiting, &self.context.send);
+            self.offers.poll_again(&self.context, waiting);
             return Ok(());
         }
         if !waiting.poll.sticky && !self.has_history(&key, &run, 1)? {
             // As if a worker had taken it and did not answer: it is offered again.
             if let Some(direct) = self.queries.direct(query_id) {
-                direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(HOLD_MS);
+                direct.taken_until_ms = self.offers.dispatcher.now_ms().saturating_add(HOLD_MS);
             }
-            self.dispatcher.poll_again(waiting, &self.context.send);
+            self.offers.poll_again(&self.context, waiting);
             return Ok(());
         }
         let history = if waiting.poll.sticky {

@@ -197,7 +197,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.ownership.serve(&self.context.stats);
         self.reach(self.timers.clock.now_ms() + REACH_MS)?;
-        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| TimerRows::of(&self.context, WAITING_MS));
+        let waiting = R::keeps(Rule::WaitingTasks).then(|| TimerRows::of(&self.context, WAITING_MS));
+        self.offers.set_unoffered(waiting);
         self.look_at_lost_polls()?;
         self.find_histories_to_delete()
     }
@@ -205,12 +206,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Offers tasks that wait for a worker, a slice at a time: their runs' alarms stand at the very beginning of each bucket.
     /// What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
     pub(crate) fn offer_waiting(&mut self) -> Result<(), Error> {
-        let Some(mut rows) = self.unoffered.take() else { return Ok(()) };
+        let Some(mut rows) = self.offers.take_unoffered() else { return Ok(()) };
         for (_, key) in self.timers.read(&mut rows, self.runs.rows(), OFFERED_RUNS_MAX)? {
             self.look_at(&key)?;
         }
         self.runs.evict();
-        self.unoffered = Some(rows).filter(|rows| !rows.is_done());
+        self.offers.set_unoffered(Some(rows));
         Ok(())
     }
 
@@ -218,7 +219,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
         if self.ownership.is_serving() {
             self.runs.flush();
-            self.unoffered = Some(TimerRows::of(&self.context, WAITING_MS));
+            self.offers.set_unoffered(Some(TimerRows::of(&self.context, WAITING_MS)));
         }
         for query_id in self.queries.untaken() {
             self.requeue_query(&query_id)?;

@@ -60,7 +60,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             log: &*self.log,
             base: self.runs.store().base(),
             stats: &self.context.stats,
-            now_ms: self.dispatcher.now_ms(),
+            now_ms: self.offers.dispatcher.now_ms(),
             rules: PhantomData,
         };
         match restorer.restore()? {
@@ -84,7 +84,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             log: &*self.log,
             base: self.runs.store().base(),
             stats: &self.context.stats,
-            now_ms: self.dispatcher.now_ms(),
+            now_ms: self.offers.dispatcher.now_ms(),
             rules: PhantomData,
         };
         let (next, _) = restorer.restore_topic(Topic::History, Space::History, next)?;

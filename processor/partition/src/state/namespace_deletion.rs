@@ -133,7 +133,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.runs.store().put(Space::State, row, Bytes::from_static(LEFT));
         self.removals.learn(id, LEFT);
         if !self.ownership.is_replaying() {
-            self.dispatcher.forget_namespace(&removal.namespace_id);
+            self.offers.dispatcher.forget_namespace(&removal.namespace_id);
         }
     }
 
@@ -212,7 +212,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let row = removal_key(self.context.first_bucket(), namespace_id);
         self.runs.store().put(Space::State, row, Bytes::from_static(EMPTY));
         self.commits.note_change();
-        self.dispatcher.forget_namespace(&namespace_id.to_string());
+        self.offers.dispatcher.forget_namespace(&namespace_id.to_string());
         tracing::info!(partition = self.context.id, %namespace_id, "nothing is left of a deleted namespace");
     }
 

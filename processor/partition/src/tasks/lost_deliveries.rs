@@ -200,13 +200,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
                 tracing::debug!(?poll_ids, "a claim was under way as the partition ended");
                 lost.push(InboxMessage::PollsLost { poll_ids, run: Some(task.run) });
-                self.dispatcher.poll_again(*waiting, &self.context.send);
+                self.offers.poll_again(&self.context, *waiting);
             }
         }
         for entry in pending {
             lost.extend(given_back(&entry));
             if let ReplyTo::Claim(_, waiting) = entry.waiter {
-                self.dispatcher.poll_again(*waiting, &self.context.send);
+                self.offers.poll_again(&self.context, *waiting);
             }
         }
         lost.extend(

@@ -2,4 +2,5 @@
 
 pub(crate) mod lost_deliveries;
 pub(crate) mod offer;
+pub(crate) mod task_offers;
 pub(crate) mod task_payload;

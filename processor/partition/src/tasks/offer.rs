@@ -1,7 +1,5 @@
 //! Handing out: ready tasks are offered to polls, claimed through the journal, and furnished for their workers.
 
-use std::num::NonZeroU64;
-
 use everlog_engine::machine::{activity_attempt, workflow_task};
 use everlog_engine::request::Request;
 use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
@@ -14,11 +12,11 @@ use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::RunKey;
 use crate::model::pending::ReplyTo;
-use crate::model::priority::TaskPriority;
 use crate::model::reply::send_reply;
 use crate::model::task_types::{QueueKey, Ready, TaskRef, Waiting};
 use crate::model::types::{Completion, Delivery, PARKED_MAX, Receipt, WorkflowTask};
 use crate::partition::Partition;
+use crate::tasks::task_offers::activity_task;
 use crate::tasks::task_payload;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
@@ -42,51 +40,22 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn offer_workflow_task(&mut self, key: &RunKey, run: &Run) {
-        let is_offered = |task: &&workflow_task::Task| !task.is_started() && !task.is_resting();
-        let Some(task) = run.head.task.as_ref().filter(is_offered) else { return };
-        let namespace_id = run.start.namespace_id.clone();
-        let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), kind: TaskKind::Workflow };
-        let sticky =
-            run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
-        let sticky = sticky.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
-        let reference = TaskRef {
-            partition: self.context.id,
-            run: key.clone(),
-            scheduled_event_id: task.scheduled_event_id,
-            attempt: task.attempt,
-            normal_queue: sticky.is_some().then(|| normal.name.clone()),
-            precedence: TaskPriority::of(None, run.start.priority.as_ref()),
-            offered_by: None,
-            term: NonZeroU64::new(self.position.term + 1),
-        };
-        self.offer(&sticky.unwrap_or(normal), reference);
+        if let Some((queue, task)) = self.offers.workflow_task(&self.context, self.position.term, key, run) {
+            self.offer(&queue, task);
+        }
     }
 
     pub(crate) fn offer_activity(&mut self, key: &RunKey, run: &Run, id: i64) {
-        let Some(activity) = run.activities.get(&id).filter(|activity| activity.is_ready()) else { return };
-        let queue = QueueKey {
-            namespace_id: run.start.namespace_id.clone(),
-            name: activity.task_queue.clone(),
-            kind: TaskKind::Activity,
-        };
-        let reference = TaskRef {
-            partition: self.context.id,
-            run: key.clone(),
-            scheduled_event_id: id,
-            attempt: activity.attempt,
-            normal_queue: None,
-            precedence: TaskPriority::of(activity.priority.as_ref(), run.start.priority.as_ref()),
-            offered_by: None,
-            term: NonZeroU64::new(self.position.term + 1),
-        };
-        self.offer(&queue, reference);
+        if let Some((queue, task)) = activity_task(&self.context, self.position.term, key, run, id) {
+            self.offer(&queue, task);
+        }
     }
 
     pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
         if self.removals.has(&queue.namespace_id) {
             return;
         }
-        match self.dispatcher.offer(queue, Ready::Task(task), &self.context.send) {
+        match self.offers.dispatcher.offer(queue, Ready::Task(task), &self.context.send) {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
             Some((Ready::Query { partition, query_id, .. }, waiting)) => {
                 // The partition's own, and not from within this step.
@@ -104,8 +73,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return;
         }
         if self.takes_no_work() {
-            self.held.push((task, waiting.poll.kind));
-            self.dispatcher.poll_again(waiting, &self.context.send);
+            self.offers.hold(&self.context, task, waiting);
             return;
         }
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
@@ -130,11 +98,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
     pub(crate) fn offer_held(&mut self) -> Result<(), Error> {
-        if self.held.is_empty() || self.takes_no_work() {
+        if self.offers.held().next().is_none() || self.takes_no_work() {
             return Ok(());
         }
-        let later = self.held.split_off(self.held.len().min(PARKED_MAX));
-        let held = std::mem::replace(&mut self.held, later);
+        let held = self.offers.take_held(PARKED_MAX);
         self.offer_parked(held)
     }
 
@@ -143,13 +110,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let poll = &waiting.poll;
         let has_all = self.has_all_of(&task, poll.kind, poll.sticky);
         let has_all = has_all.unwrap_or_else(|error| {
-            self.trouble.get_or_insert(error);
+            self.offers.note_failure(error);
             true
         });
         match &mut self.behind {
             Some(behind) if !has_all => {
                 behind.park(task, poll.kind);
-                self.dispatcher.poll_again(waiting, &self.context.send);
+                self.offers.poll_again(&self.context, waiting);
                 None
             }
             Some(_) | None => Some((task, waiting)),
@@ -159,7 +126,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A claim did nothing: the task waits for another poll, and the poll for another task.
     pub(crate) fn offer_again(&mut self, task: TaskRef, waiting: Waiting) {
         let queue = QueueKey::of(&waiting.poll);
-        self.dispatcher.poll_again(waiting, &self.context.send);
+        self.offers.poll_again(&self.context, waiting);
         self.offer(&queue, task);
     }
 
@@ -207,7 +174,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             | Reply::Completed(_)
             | Reply::Heartbeat(_)
             | Reply::Update(_) => {
-                self.dispatcher.poll_again(waiting, &self.context.send);
+                self.offers.poll_again(&self.context, waiting);
                 return Ok(());
             }
         };
@@ -217,7 +184,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn equip(&mut self, key: &RunKey, task: &mut WorkflowTask, waiting: &Waiting) {
-        task.backlog = self.dispatcher.backlog(&QueueKey::of(&waiting.poll));
+        task.backlog = self.offers.dispatcher.backlog(&QueueKey::of(&waiting.poll));
         let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
         task.receipt = Some(self.receipt(key, Request::ReleaseTask(workflow_task::Release { token })));
