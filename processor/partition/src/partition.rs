@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_log::{Log, Offset};
+use everlog_log::Log;
 use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record};
 
@@ -54,11 +54,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) queries: Queries,
     pub(crate) watchers: HistoryWatchers,
     pub(crate) updates: UpdateWaiters,
-    pub(crate) claims: LostDeliveries,
-    /// Before this offset stands what a former owner had committed, until it was looked through for claims.
-    pub(crate) look_back: Option<Offset>,
-    /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
-    pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
+    pub(crate) lost_deliveries: LostDeliveries,
     pub(crate) journal: JournalQueue,
     pub(crate) commits: Commits,
     pub(crate) feed: IngestQueue,
@@ -95,9 +91,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             queries: Queries::default(),
             watchers: HistoryWatchers::default(),
             updates: UpdateWaiters::default(),
-            claims: LostDeliveries::default(),
-            look_back: None,
-            lost_polls: Vec::new(),
+            lost_deliveries: LostDeliveries::default(),
             journal: JournalQueue::default(),
             commits,
             feed: IngestQueue::default(),
@@ -323,7 +317,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         self.watchers.sweep();
         self.updates.sweep();
-        self.claims.forget(self.position.last_stamp_ms);
+        self.lost_deliveries.forget(self.position.last_stamp_ms);
         self.look_at_parked()?;
         self.look_at_calls(now_ms)?;
         self.journal_removals(now_ms);

@@ -147,7 +147,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !self.ownership.is_serving()
             && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
         {
-            self.claims.note(stamp.now_ms, poll_id, &key);
+            self.lost_deliveries.note(stamp.now_ms, poll_id, &key);
         }
         if expired {
             self.expire(&key)?;

@@ -54,7 +54,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
         }
         partition.position.incarnation = partition.context.incarnation.to_vec().into();
-        partition.look_back = Some(partition.position.applied);
+        partition.lost_deliveries.set_look_back(partition.position.applied);
         partition.find_messages()?;
         partition.find_removals()?;
         let slice_bytes = if R::keeps(Rule::ReplayInSlices) {

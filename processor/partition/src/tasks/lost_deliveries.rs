@@ -7,6 +7,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use everlog_engine::Run;
@@ -14,8 +15,9 @@ use everlog_engine::machine::{activity_attempt, workflow_task};
 use everlog_engine::request::{Request, RequestRecord};
 use everlog_log::{Log, Offset};
 use everlog_store::CommittedRows;
-use everlog_wire::{Body, Record};
+use everlog_wire::{Body, Position, Record};
 
+use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
@@ -31,12 +33,17 @@ const LOOKED_THROUGH_MAX: u64 = 4_096;
 /// Bytes of them that are read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// What polls have claimed of a former owner lately, by their ids.
+/// What polls have claimed of a former owner lately, and the polls that got nothing of it.
 #[derive(Default)]
 pub(crate) struct LostDeliveries {
+    /// Claims by the ids of their polls.
     runs: HashMap<String, RunKey>,
     /// Oldest first, by the stamps of their records.
     order: VecDeque<(i64, String)>,
+    /// Before this offset stands what a former owner had committed, until it was looked through for claims.
+    look_back: Option<Offset>,
+    /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
+    early: Vec<(Arc<[String]>, Option<RunKey>)>,
 }
 
 impl LostDeliveries {
@@ -69,6 +76,44 @@ impl LostDeliveries {
         }
     }
 
+    /// Before this offset stands what a former owner had committed.
+    pub(crate) fn set_look_back(&mut self, before: Offset) {
+        self.look_back = Some(before);
+    }
+
+    /// Polls have reached nobody, and what they have claimed may stand further on in the journal.
+    fn note_early(&mut self, poll_ids: Arc<[String]>, run: Option<RunKey>) {
+        self.early.push((poll_ids, run));
+    }
+
+    /// Polls that have reached nobody, told of before the partition served.
+    fn take_early(&mut self) -> Vec<(Arc<[String]>, Option<RunKey>)> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// What a former owner had committed of its latest claims is read once, when somebody asks for what was not replayed.
+    fn look_back<L: Log + ?Sized>(
+        &mut self,
+        log: &L,
+        context: &PartitionContext,
+        position: &Position,
+        trimmed: Offset,
+    ) {
+        let Some(before) = self.look_back.take() else { return };
+        if position.last_stamp_ms - position.owner_ms > SAID_WITHIN_MS {
+            return;
+        }
+        let from = before.saturating_sub(LOOKED_THROUGH_MAX).max(trimmed);
+        match claims_between(log, context.id, from..before) {
+            Ok(found) => self.note_earlier(found),
+            Err(error) => tracing::warn!(
+                partition = context.id,
+                %error,
+                "the journal before the last commit could not be read: tasks that a former owner handed to nobody wait for their timeouts"
+            ),
+        }
+    }
+
     fn take(&mut self, poll_id: &str) -> Option<RunKey> {
         self.runs.remove(poll_id)
     }
@@ -81,6 +126,32 @@ pub(crate) fn poll_of(input: &RequestRecord) -> Option<&str> {
         Some(Request::ClaimActivity(claim)) => Some(&claim.poll_id),
         Some(_) | None => None,
     }
+}
+
+/// The claims in a part of the journal, as far as they are still there.
+fn claims_between<L: Log + ?Sized>(
+    log: &L,
+    partition: u32,
+    offsets: Range<Offset>,
+) -> Result<Vec<(i64, String, RunKey)>, Error> {
+    let mut found = Vec::new();
+    let mut next = offsets.start;
+    while next < offsets.end {
+        let records = log.read(partition, next, READ_BYTES)?;
+        let Some(last) = records.last() else { break };
+        next = last.offset + 1;
+        for stored in records.into_iter().take_while(|stored| stored.offset < offsets.end) {
+            // One that is none was skipped when it was applied.
+            let Ok(Record { body: Some(Body::Input(input)), .. }) = Record::read(stored.bytes) else {
+                continue;
+            };
+            if let Some(poll_id) = poll_of(&input) {
+                let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
+                found.push((stored.stamp_ms, poll_id.to_owned(), workflow.run(&input.run_id)));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// That a task has reached nobody, where an entry says so: told twice it counts once.
@@ -121,14 +192,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ) -> Result<(), Error> {
         if !self.ownership.is_serving() {
             // What they have claimed may stand further on in the journal.
-            self.lost_polls.push((poll_ids, run));
+            self.lost_deliveries.note_early(poll_ids, run);
             return Ok(());
         }
-        if run.is_none() && poll_ids.iter().any(|poll_id| !self.claims.has(poll_id)) {
-            self.look_back();
+        if run.is_none() && poll_ids.iter().any(|poll_id| !self.lost_deliveries.has(poll_id)) {
+            let trimmed = self.commits.trimmed();
+            self.lost_deliveries.look_back(&*self.log, &self.context, &self.position, trimmed);
         }
         for poll_id in &*poll_ids {
-            let claimed = self.claims.take(poll_id);
+            let claimed = self.lost_deliveries.take(poll_id);
             let Some(key) = run.clone().or(claimed) else { continue };
             let Some(run) = self.runs.get(&key)? else { continue };
             let order = release(&run, poll_id);
@@ -144,48 +216,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    /// What a former owner had committed of its latest claims is read once, when somebody asks for what was not replayed.
-    fn look_back(&mut self) {
-        let Some(began) = self.look_back.take() else { return };
-        if self.position.last_stamp_ms - self.position.owner_ms > SAID_WITHIN_MS {
-            return;
-        }
-        match self.committed_claims(began) {
-            Ok(found) => self.claims.note_earlier(found),
-            Err(error) => tracing::warn!(
-                partition = self.context.id,
-                %error,
-                "the journal before the last commit could not be read: tasks that a former owner handed to nobody wait for their timeouts"
-            ),
-        }
-    }
-
-    /// The claims in the journal before an offset, as far as they may matter and are still there.
-    fn committed_claims(&self, before: Offset) -> Result<Vec<(i64, String, RunKey)>, Error> {
-        let mut found = Vec::new();
-        let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.commits.trimmed());
-        while next < before {
-            let records = self.log.read(self.context.id, next, READ_BYTES)?;
-            let Some(last) = records.last() else { break };
-            next = last.offset + 1;
-            for stored in records.into_iter().take_while(|stored| stored.offset < before) {
-                // One that is none was skipped when it was applied.
-                let Ok(Record { body: Some(Body::Input(input)), .. }) = Record::read(stored.bytes) else {
-                    continue;
-                };
-                if let Some(poll_id) = poll_of(&input) {
-                    let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
-                    found.push((stored.stamp_ms, poll_id.to_owned(), workflow.run(&input.run_id)));
-                }
-            }
-        }
-        Ok(found)
-    }
-
     /// Everything that a former owner may have claimed is here: lost polls that were told of before are looked at.
     pub(crate) fn look_at_lost_polls(&mut self) -> Result<(), Error> {
         let now_ms = self.timers.clock.now_ms();
-        let lost = std::mem::take(&mut self.lost_polls);
+        let lost = self.lost_deliveries.take_early();
         lost.into_iter().try_for_each(|(poll_ids, run)| self.polls_lost(poll_ids, run, now_ms))
     }
 
@@ -210,7 +244,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
         }
         lost.extend(
-            self.lost_polls.into_iter().map(|(poll_ids, run)| InboxMessage::PollsLost { poll_ids, run }),
+            self.lost_deliveries
+                .early
+                .into_iter()
+                .map(|(poll_ids, run)| InboxMessage::PollsLost { poll_ids, run }),
         );
         lost
     }
