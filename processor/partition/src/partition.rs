@@ -27,9 +27,7 @@ use crate::model::reply::send_reply;
 use crate::outbox::Outbox;
 use crate::public::ingest::{IngestQueue, mark_of};
 use crate::public::outputs::Publisher;
-use crate::reads::history_watch::HistoryWatchers;
-use crate::reads::queries::Queries;
-use crate::reads::update_waiters::UpdateWaiters;
+use crate::reads::read_waiters::ReadWaiters;
 use crate::recovery::history_backfill::HistoryBackfill;
 use crate::recovery::ownership::Ownership;
 use crate::state::history_deletion::HistoryDeletions;
@@ -51,9 +49,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) runs: RunStore<B>,
     pub(crate) position: Position,
     pub(crate) timers: TimerSchedule,
-    pub(crate) queries: Queries,
-    pub(crate) watchers: HistoryWatchers,
-    pub(crate) updates: UpdateWaiters,
+    pub(crate) waiters: ReadWaiters,
     pub(crate) lost_deliveries: LostDeliveries,
     pub(crate) journal: JournalQueue,
     pub(crate) commits: Commits,
@@ -66,7 +62,6 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) offers: TaskOffers,
     pub(crate) ownership: Ownership,
     next_sweep_ms: i64,
-    query_serial: u64,
     rules: PhantomData<fn() -> R>,
 }
 
@@ -88,9 +83,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             runs,
             position: Position::default(),
             timers: TimerSchedule::default(),
-            queries: Queries::default(),
-            watchers: HistoryWatchers::default(),
-            updates: UpdateWaiters::default(),
+            waiters: ReadWaiters::default(),
             lost_deliveries: LostDeliveries::default(),
             journal: JournalQueue::default(),
             commits,
@@ -102,7 +95,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             offers: TaskOffers::new(dispatcher),
             ownership: Ownership::default(),
             next_sweep_ms: 0,
-            query_serial: 0,
             rules: PhantomData,
         })
     }
@@ -198,7 +190,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             InboxMessage::Query { request, slot, reply } => self.ask(request, slot, reply, now_ms)?,
             InboxMessage::QueryAnswered { answer, slot: _slot, reply } => {
-                send_reply(reply, self.queries.answer_direct(answer));
+                send_reply(reply, self.waiters.queries.answer_direct(answer));
             }
             InboxMessage::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
             InboxMessage::QueryLost { query_id } => self.requeue_query(&query_id)?,
@@ -315,14 +307,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if self.context.id == 0 {
             self.offers.dispatcher.sweep(&self.context.send);
         }
-        self.watchers.sweep();
-        self.updates.sweep();
+        self.waiters.sweep();
         self.lost_deliveries.forget(self.position.last_stamp_ms);
         self.look_at_parked()?;
         self.look_at_calls(now_ms)?;
         self.journal_removals(now_ms);
         self.offer_held()?;
-        for query_id in self.queries.sweep(now_ms) {
+        for query_id in self.waiters.queries.sweep(now_ms) {
             self.give_up_worker(&query_id)?;
         } // A commit does the same; there is none while everybody only reads.
         self.runs.evict();
@@ -347,10 +338,5 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         next_ms.map(|next_ms| next_ms.max(now_ms))
-    }
-
-    pub(crate) fn next_query_id(&mut self) -> String {
-        self.query_serial += 1;
-        format!("{}-{}-{}", self.context.id, self.position.term, self.query_serial)
     }
 }

@@ -141,7 +141,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Ok(outcome) = decided else { return Ok(None) };
         let expired = outcome.expired;
         if let (Reply::Completed(_), ReplyTo::Completion(_, answers, _)) = (&outcome.reply, waiter) {
-            self.queries.answer_attached(&key, std::mem::take(answers));
+            self.waiters.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.apply_outcome(&workflow, outcome)?;
         if !self.ownership.is_serving()

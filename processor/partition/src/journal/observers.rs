@@ -41,7 +41,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Called with each run that is deleted.
     const DELETION_OBSERVERS: [fn(&mut Self, &RunKey); 2] = [
         |partition, key| partition.timers.due.set(key, None),
-        |partition, key| partition.queries.refuse(key),
+        |partition, key| partition.waiters.queries.refuse(key),
     ];
 
     /// Runs the observers of a step.
@@ -99,19 +99,19 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     fn wake_history_watchers(&mut self, applied: &AppliedStep) -> Result<(), Error> {
         if applied.has_new_events {
-            self.watchers.tell(&applied.key, &applied.step.run);
+            self.waiters.histories.tell(&applied.key, &applied.step.run);
         }
         Ok(())
     }
 
     fn answer_update_waiters(&mut self, applied: &AppliedStep) -> Result<(), Error> {
-        self.updates.settle(&applied.key, &applied.step);
+        self.waiters.updates.settle(&applied.key, &applied.step);
         Ok(())
     }
 
     fn send_queries(&mut self, applied: &AppliedStep) -> Result<(), Error> {
-        if !self.queries.is_empty() {
-            for question in self.queries.settle(&applied.key, &applied.step.run) {
+        if !self.waiters.queries.is_empty() {
+            for question in self.waiters.queries.settle(&applied.key, &applied.step.run) {
                 self.send_query(&applied.key, &applied.step.run, question);
             }
         }

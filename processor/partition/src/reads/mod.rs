@@ -4,4 +4,5 @@ pub(crate) mod history_watch;
 pub(crate) mod queries;
 pub(crate) mod query_dispatch;
 pub(crate) mod read;
+pub(crate) mod read_waiters;
 pub(crate) mod update_waiters;

@@ -37,6 +37,8 @@ pub struct Queries {
     attached: HashMap<RunKey, (u64, Vec<Question>)>,
     /// Went, or are about to go, to a worker directly. In an order that is the same in every run under a seed.
     direct: BTreeMap<String, Direct>,
+    /// Of the last id.
+    serial: u64,
 }
 
 /// A question on its way to a worker.
@@ -84,6 +86,12 @@ pub fn way_on(run: &Run) -> Way {
 }
 
 impl Queries {
+    /// The id of the next question to a partition under a term.
+    pub fn next_id(&mut self, partition: u32, term: u64) -> String {
+        self.serial += 1;
+        format!("{partition}-{term}-{}", self.serial)
+    }
+
     /// Questions that wait for a workflow task of the run.
     pub fn waiting(&self, key: &RunKey) -> usize {
         self.buffered.get(key).map_or(0, Vec::len)

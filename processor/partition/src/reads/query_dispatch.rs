@@ -48,10 +48,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             send_reply(reply, Ok(outcome));
             return Ok(());
         }
-        let question = Question { id: self.next_query_id(), request, reply, _slot: slot };
+        let id = self.waiters.queries.next_id(self.context.id, self.position.term);
+        let question = Question { id, request, reply, _slot: slot };
         match way {
             Way::Direct => self.send_query_at(&key, &run, question, now_ms),
-            Way::Buffered | Way::NotReady(_) => self.queries.buffer(&key, question),
+            Way::Buffered | Way::NotReady(_) => self.waiters.queries.buffer(&key, question),
         }
         Ok(())
     }
@@ -70,7 +71,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         match way {
             Way::NotReady(reason) => Some(QueryOutcome::NotReady(reason.into())),
-            Way::Buffered if self.queries.waiting(key) >= self.context.config.buffered_queries_max => {
+            Way::Buffered
+                if self.waiters.queries.waiting(key) >= self.context.config.buffered_queries_max =>
+            {
                 Some(QueryOutcome::Busy)
             }
             Way::Buffered | Way::Direct => None,
@@ -92,7 +95,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
         let sticky_until_ms = if queue.is_some() { now_ms + patience_ms } else { 0 };
         let query_id = question.id.clone();
-        self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken_until_ms: 0 });
+        self.waiters.queries.put_direct(Direct {
+            key: key.clone(),
+            question,
+            sticky_until_ms,
+            taken_until_ms: 0,
+        });
         let normal_queue = queue.is_some().then(|| normal.name.clone());
         self.offer_query(&queue.unwrap_or(normal), key, query_id, normal_queue);
     }
@@ -120,7 +128,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Whoever was asked is late: others are asked, and the worker that is said to have the run in its cache is waited for
     /// once, not with the next question or task as well.
     pub(crate) fn give_up_worker(&mut self, query_id: &str) -> Result<(), Error> {
-        let sticky = self.queries.direct(query_id).filter(|direct| direct.sticky_until_ms > 0);
+        let sticky = self.waiters.queries.direct(query_id).filter(|direct| direct.sticky_until_ms > 0);
         if let Some(address) = sticky.and_then(|direct| direct.key.address()) {
             self.enqueue(address.request(Request::ResetSticky(ResetSticky {})), ReplyTo::Nobody);
         }
@@ -130,7 +138,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The run's own worker did not come for the question, or whoever took it does not answer: any worker may answer
     /// it, from the whole history.
     pub(crate) fn requeue_query(&mut self, query_id: &str) -> Result<(), Error> {
-        let Some(direct) = self.queries.direct(query_id) else { return Ok(()) };
+        let Some(direct) = self.waiters.queries.direct(query_id) else { return Ok(()) };
         direct.sticky_until_ms = 0;
         direct.taken_until_ms = 0;
         let key = direct.key.clone();
@@ -143,6 +151,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Gives a question to a poll, unless it was taken or given up.
     pub(crate) fn hand_query(&mut self, query_id: &str, waiting: Waiting) -> Result<(), Error> {
         let asked = self
+            .waiters
             .queries
             .direct(query_id)
             .filter(|direct| direct.taken_until_ms == 0 && !direct.question.reply.is_closed());
@@ -152,7 +161,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
         let Some(run) = self.runs.get(&key)? else {
-            self.queries.refuse(&key);
+            self.waiters.queries.refuse(&key);
             self.offers.poll_again(&self.context, waiting);
             return Ok(());
         };
@@ -162,8 +171,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if way_on(&run) != Way::Direct {
             // Something happened since the question was sent on its way. A worker must not see it outside a
             // workflow task: it would run the workflow ahead of its history.
-            self.queries.hold_back(query_id);
-            for question in self.queries.settle(&key, &run) {
+            self.waiters.queries.hold_back(query_id);
+            for question in self.waiters.queries.settle(&key, &run) {
                 self.send_query(&key, &run, question);
             }
             self.offers.poll_again(&self.context, waiting);
@@ -171,7 +180,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         if !waiting.poll.sticky && !self.has_history(&key, &run, 1)? {
             // As if a worker had taken it and did not answer: it is offered again.
-            if let Some(direct) = self.queries.direct(query_id) {
+            if let Some(direct) = self.waiters.queries.direct(query_id) {
                 direct.taken_until_ms = self.offers.dispatcher.now_ms().saturating_add(HOLD_MS);
             }
             self.offers.poll_again(&self.context, waiting);

@@ -59,7 +59,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             None => None,
         };
         match (resolved, run) {
-            (Some((key, _)), Some(run)) => self.watchers.add(key, &run, known_event_id, reply),
+            (Some((key, _)), Some(run)) => self.waiters.histories.add(key, &run, known_event_id, reply),
             (Some(_) | None, _) => send_reply(reply, ()),
         }
         Ok(())

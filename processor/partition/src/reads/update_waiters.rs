@@ -176,7 +176,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let Some(address) = key.address() else { return Ok(false) };
         let key = WorkflowKey::new(&address.namespace_id, &address.workflow_id).run(&standing.run_id);
         match standing.stage {
-            Stage::Admitted | Stage::Accepted => self.updates.add(key, &standing.update_id, news),
+            Stage::Admitted | Stage::Accepted => self.waiters.updates.add(key, &standing.update_id, news),
             Stage::Completed(_) => {}
             Stage::Done(done) => match self.outcome(&key, done)? {
                 Some(outcome) => standing.stage = Stage::Completed(outcome),

@@ -221,7 +221,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.runs.flush();
             self.offers.set_unoffered(Some(TimerRows::of(&self.context, WAITING_MS)));
         }
-        for query_id in self.queries.untaken() {
+        for query_id in self.waiters.queries.untaken() {
             self.requeue_query(&query_id)?;
         }
         Ok(())

@@ -186,7 +186,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn equip(&mut self, key: &RunKey, task: &mut WorkflowTask, waiting: &Waiting) {
         task.backlog = self.offers.dispatcher.backlog(&QueueKey::of(&waiting.poll));
         let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
-        task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
+        task.queries = self.waiters.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
         task.receipt = Some(self.receipt(key, Request::ReleaseTask(workflow_task::Release { token })));
     }
 
@@ -224,7 +224,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(None);
         }
         let mut next = task_payload::workflow_task(&mut self.runs, key, grant)?;
-        next.queries = self.queries.attach(key, token.map_or(0, |token| token.claim));
+        next.queries = self.waiters.queries.attach(key, token.map_or(0, |token| token.claim));
         Ok(Some(next))
     }
 }
