@@ -56,7 +56,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) feed: IngestQueue,
     pub(crate) outbox: Outbox,
     /// Histories that are still being brought.
-    pub(crate) behind: Option<HistoryBackfill>,
+    pub(crate) backfill: Option<HistoryBackfill>,
     pub(crate) leftovers: HistoryDeletions,
     pub(crate) removals: NamespaceDeletions,
     pub(crate) offers: TaskOffers,
@@ -89,7 +89,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             commits,
             feed: IngestQueue::default(),
             outbox: Outbox::default(),
-            behind: None,
+            backfill: None,
             leftovers: HistoryDeletions::default(),
             removals: NamespaceDeletions::default(),
             offers: TaskOffers::new(dispatcher),
@@ -228,7 +228,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.wake_due()?;
             self.offer_waiting()?;
             self.ask_time();
-            self.fetch_behind(now_ms);
+            if let Some(backfill) = &mut self.backfill {
+                backfill.fetch(&*self.log, &self.context, now_ms);
+            }
             self.delete_histories(now_ms)?;
             self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
@@ -262,7 +264,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// True where no history is missing that the log has.
     pub fn is_whole(&self) -> bool {
-        self.behind.is_none()
+        self.backfill.is_none()
     }
 
     /// Begins the last commit without waiting for the interval.
@@ -333,7 +335,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let due_ms = self.timers.next_turn_ms().filter(|_| !self.takes_no_work());
         let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
         let removal_ms = self.removals.next_ms().filter(|_| !self.takes_no_work());
-        let wanted = [due_ms, self.next_fetch_ms(), left_ms, removal_ms, self.outbox.next_ms()];
+        let wanted = [
+            due_ms,
+            self.backfill.as_ref().and_then(HistoryBackfill::next_fetch_ms),
+            left_ms,
+            removal_ms,
+            self.outbox.next_ms(),
+        ];
         for due_ms in wanted.into_iter().flatten().filter(|_| self.ownership.is_serving()) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }

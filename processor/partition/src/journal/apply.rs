@@ -322,7 +322,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A run is forgotten: at once as far as decisions read it, so that they never depend on how much of its history is
     /// here, and of its history as much as a step may.
     pub(crate) fn expire(&mut self, key: &RunKey) -> Result<(), Error> {
-        let is_whole = self.behind.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
+        let is_whole = self.backfill.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
         self.runs.delete_state(key)?;
         if !is_whole {
             self.delete_history_later(key);

@@ -49,7 +49,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// What the partition keeps itself.
     fn kept(&self) -> Vec<ReadyId> {
         let claims = self.journal.claimed().map(of);
-        let parked = self.behind.iter().flat_map(|behind| behind.parked());
+        let parked = self.backfill.iter().flat_map(|backfill| backfill.parked());
         claims.chain(self.offers.held().map(of)).chain(parked.map(of)).collect()
     }
 }

@@ -80,7 +80,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// The rows of the commit stand in the base from now on.
     fn write_rows(&mut self, position: Bytes, now_ms: i64) -> Result<(), Error> {
-        let histories = self.behind.as_ref().map(|behind| behind.next());
+        let histories = self.backfill.as_ref().map(|backfill| backfill.next());
         let checkpoint =
             self.commits.rows_stand_at(&*self.log, &self.context, position, histories, now_ms)?;
         Ok(self.runs.store().committed(Some(&checkpoint))?)

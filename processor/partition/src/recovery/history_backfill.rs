@@ -10,11 +10,12 @@ use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::event::History;
 use everlog_log::{Error as LogError, Log, Offset, RestoreChunk, Topic};
-use everlog_store::{CommittedRows, Space};
+use everlog_store::{CommittedRows, Space, Store};
 use prost::Message;
 
 use crate::TaskKind;
 use crate::config::HOLD_MS;
+use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::inbox_message::InboxMessage;
@@ -22,6 +23,7 @@ use crate::model::keys::{RunKey, history_key};
 use crate::model::task_types::TaskRef;
 use crate::model::types::{PARKED_MAX, Want};
 use crate::partition::Partition;
+use crate::stats::Stats;
 
 /// Bytes of rows that are written at a time: others wait for it.
 const SLICE_BYTES: usize = 2 << 20;
@@ -65,6 +67,93 @@ impl HistoryBackfill {
         self.next = next;
     }
 
+    /// Asks for the next rows, if none are on their way.
+    pub(crate) fn fetch<L: Log + ?Sized>(&mut self, log: &L, context: &PartitionContext, now_ms: i64) {
+        self.rests_until_ms = self.rests_until_ms.min(now_ms + HOLD_MS);
+        if self.asked_at.is_some() || now_ms < self.rests_until_ms {
+            return;
+        }
+        self.asked_at = Some(context.stats.commits.load(Ordering::Relaxed));
+        let (send, id) = (context.send.clone(), context.id);
+        let done = Box::new(move |slice| {
+            // A partition that is gone needs no rows.
+            send(id, InboxMessage::Restored(slice));
+        });
+        log.restore_chunk(Topic::History, id, self.next, SLICE_BYTES, done);
+    }
+
+    /// When it asks again, where the log had no answer.
+    pub(crate) fn next_fetch_ms(&self) -> Option<i64> {
+        self.asked_at.is_none().then_some(self.rests_until_ms)
+    }
+
+    /// The log had no answer.
+    fn refused(&mut self, partition: u32, error: &LogError, now_ms: i64) {
+        self.rests_until_ms = now_ms + HOLD_MS;
+        if !std::mem::replace(&mut self.refused, true) {
+            tracing::warn!(partition, %error, "histories are asked for again until they come");
+        }
+    }
+
+    /// Rows have come; how many records of the topic are left.
+    fn arrived(&mut self, stats: &Stats, slice: &RestoreChunk) -> u64 {
+        self.refused = false;
+        let passed = slice.next.saturating_sub(self.next);
+        let left = slice.end.saturating_sub(slice.next);
+        let all = *self.all.get_or_insert(passed + left);
+        self.next = slice.next;
+        let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
+        stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
+        stats.restored_bytes.fetch_add(slice.rows.iter().map(bytes).sum::<usize>() as u64, Ordering::Relaxed);
+        stats.history_all.store(all.max(left), Ordering::Relaxed);
+        stats.history_left.store(left, Ordering::Relaxed);
+        left
+    }
+
+    /// Whether every event of a run from one on is here.
+    fn has_history<B: CommittedRows>(
+        &mut self,
+        store: &Store<B>,
+        key: &RunKey,
+        run: &Run,
+        from_event_id: i64,
+    ) -> Result<bool, Error> {
+        if self.whole.contains(key) {
+            return Ok(true);
+        }
+        let (from, to) = (history_key(key, from_event_id), history_key(key, i64::MAX));
+        let mut next_event_id = from_event_id.max(1);
+        let mut has_hole = false;
+        store.scan(Space::History, &from, &to, &mut |row, value| {
+            let first = row.last_chunk::<8>().map_or(0, |id| i64::from_be_bytes(*id));
+            match last_event_id(value) {
+                Some(last) if first == next_event_id => next_event_id = last + 1,
+                Some(_) | None => has_hole = true,
+            }
+            !has_hole
+        })?;
+        let is_here = !has_hole && next_event_id >= run.head.next_event_id;
+        if is_here && from_event_id <= 1 && self.whole.len() < WHOLE_MAX {
+            self.whole.insert(key.clone());
+        }
+        Ok(is_here)
+    }
+
+    /// The call waits for its history; given back where no more may wait.
+    fn hold_call(&mut self, call: InboxMessage, now_ms: i64) -> Option<InboxMessage> {
+        if self.calls.len() >= CALLS_MAX {
+            return Some(call);
+        }
+        self.calls.push((call, now_ms + CALL_WAITS_MS));
+        None
+    }
+
+    /// The first tasks that wait for their histories.
+    fn take_parked(&mut self, tasks_max: usize) -> Vec<(TaskRef, TaskKind)> {
+        let later = self.parked.split_off(self.parked.len().min(tasks_max));
+        std::mem::replace(&mut self.parked, later)
+    }
+
     /// Tasks that wait for their histories.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &TaskRef> {
         self.parked.iter().map(|(task, _)| task)
@@ -77,60 +166,23 @@ impl HistoryBackfill {
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
-    /// Asks for the next rows, if some are missing and none are on their way.
-    pub(crate) fn fetch_behind(&mut self, now_ms: i64) {
-        let commits = self.context.stats.commits.load(Ordering::Relaxed);
-        let Some(behind) = &mut self.behind else { return };
-        behind.rests_until_ms = behind.rests_until_ms.min(now_ms + HOLD_MS);
-        if behind.asked_at.is_some() || now_ms < behind.rests_until_ms {
-            return;
-        }
-        behind.asked_at = Some(commits);
-        let (next, send, id) = (behind.next, self.context.send.clone(), self.context.id);
-        let done = Box::new(move |slice| {
-            // A partition that is gone needs no rows.
-            send(id, InboxMessage::Restored(slice));
-        });
-        self.log.restore_chunk(Topic::History, id, next, SLICE_BYTES, done);
-    }
-
-    /// When it asks again, where the log had no answer.
-    pub(crate) fn next_fetch_ms(&self) -> Option<i64> {
-        self.behind.as_ref().filter(|behind| behind.asked_at.is_none()).map(|behind| behind.rests_until_ms)
-    }
-
     /// Rows have come.
     pub(crate) fn restored(
         &mut self,
         slice: Result<RestoreChunk, LogError>,
         now_ms: i64,
     ) -> Result<(), Error> {
-        let Some(behind) = &mut self.behind else { return Ok(()) };
-        let asked_at = behind.asked_at.take();
+        let Some(backfill) = &mut self.backfill else { return Ok(()) };
+        let asked_at = backfill.asked_at.take();
         let slice = match slice {
             Ok(slice) => slice,
             Err(error @ (LogError::Io { .. } | LogError::Busy { .. } | LogError::Unknown { .. })) => {
-                behind.rests_until_ms = now_ms + HOLD_MS;
-                if !std::mem::replace(&mut behind.refused, true) {
-                    tracing::warn!(partition = self.context.id, %error, "histories are asked for again until they come");
-                }
+                backfill.refused(self.context.id, &error, now_ms);
                 return Ok(());
             }
             Err(error) => return Err(self.outside(Topic::History, error)),
         };
-        behind.refused = false;
-        let passed = slice.next.saturating_sub(behind.next);
-        let left = slice.end.saturating_sub(slice.next);
-        let all = *behind.all.get_or_insert(passed + left);
-        behind.next = slice.next;
-        let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
-        self.context.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
-        self.context
-            .stats
-            .restored_bytes
-            .fetch_add(slice.rows.iter().map(bytes).sum::<usize>() as u64, Ordering::Relaxed);
-        self.context.stats.history_all.store(all.max(left), Ordering::Relaxed);
-        self.context.stats.history_left.store(left, Ordering::Relaxed);
+        let left = backfill.arrived(&self.context.stats, &slice);
         let mark = self.commits.histories_restored(slice.next);
         let mut rows = slice.rows.iter().map(|(key, value)| (Space::History, key.as_ref(), value.as_deref()));
         self.runs.store().base().write(&mut rows, Some(&mark))?;
@@ -143,7 +195,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn caught_up(&mut self, now_ms: i64) -> Result<(), Error> {
-        let HistoryBackfill { parked, calls, .. } = self.behind.take().unwrap_or_default();
+        let HistoryBackfill { parked, calls, .. } = self.backfill.take().unwrap_or_default();
         self.context.stats.behind.store(0, Ordering::Relaxed);
         self.context.stats.history_left.store(0, Ordering::Relaxed);
         tracing::info!(partition = self.context.id, "all histories are there");
@@ -162,25 +214,23 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if self.has_history_for(&call)? {
             return Ok(Some(call));
         }
-        match &mut self.behind {
-            Some(behind) if behind.calls.len() < CALLS_MAX => {
-                behind.calls.push((call, now_ms + CALL_WAITS_MS));
-                Ok(None)
-            }
-            Some(_) | None => Ok(Some(call)),
+        match &mut self.backfill {
+            Some(backfill) => Ok(backfill.hold_call(call, now_ms)),
+            None => Ok(Some(call)),
         }
     }
 
     /// Looks at the calls that wait for their histories: those that have them go on, those that waited too long are refused.
     pub(crate) fn look_at_calls(&mut self, now_ms: i64) -> Result<(), Error> {
-        let calls = self.behind.as_mut().map(|behind| std::mem::take(&mut behind.calls)).unwrap_or_default();
+        let calls =
+            self.backfill.as_mut().map(|backfill| std::mem::take(&mut backfill.calls)).unwrap_or_default();
         for (call, until_ms) in calls {
             // A clock that was set back must not put it off.
             let until_ms = until_ms.min(now_ms + CALL_WAITS_MS);
             if until_ms <= now_ms || self.has_history_for(&call)? {
                 self.execute(call, now_ms)?;
-            } else if let Some(behind) = &mut self.behind {
-                behind.calls.push((call, until_ms));
+            } else if let Some(backfill) = &mut self.backfill {
+                backfill.calls.push((call, until_ms));
             }
         }
         Ok(())
@@ -212,9 +262,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Looks at tasks that wait for their histories; some at a time, all of them in turn.
     pub(crate) fn look_at_parked(&mut self) -> Result<(), Error> {
-        let Some(behind) = &mut self.behind else { return Ok(()) };
-        let later = behind.parked.split_off(behind.parked.len().min(PARKED_MAX));
-        let parked = std::mem::replace(&mut behind.parked, later);
+        let Some(backfill) = &mut self.backfill else { return Ok(()) };
+        let parked = backfill.take_parked(PARKED_MAX);
         self.offer_parked(parked)
     }
 
@@ -231,35 +280,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Whether every event of a run from one on is here.
     pub(crate) fn has_history(&mut self, key: &RunKey, run: &Run, from_event_id: i64) -> Result<bool, Error> {
-        let Some(behind) = &self.behind else { return Ok(true) };
-        if behind.whole.contains(key) {
-            return Ok(true);
+        match &mut self.backfill {
+            Some(backfill) => backfill.has_history(self.runs.rows(), key, run, from_event_id),
+            None => Ok(true),
         }
-        let (from, to) = (history_key(key, from_event_id), history_key(key, i64::MAX));
-        let mut next_event_id = from_event_id.max(1);
-        let mut has_hole = false;
-        self.runs.store().scan(Space::History, &from, &to, &mut |row, value| {
-            let first = row.last_chunk::<8>().map_or(0, |id| i64::from_be_bytes(*id));
-            match last_event_id(value) {
-                Some(last) if first == next_event_id => next_event_id = last + 1,
-                Some(_) | None => has_hole = true,
-            }
-            !has_hole
-        })?;
-        let is_here = !has_hole && next_event_id >= run.head.next_event_id;
-        if let Some(behind) = &mut self.behind
-            && is_here
-            && from_event_id <= 1
-            && behind.whole.len() < WHOLE_MAX
-        {
-            behind.whole.insert(key.clone());
-        }
-        Ok(is_here)
     }
 
     /// Whether a task can be given to a worker with all that belongs to it.
     pub(crate) fn has_all_of(&mut self, task: &TaskRef, kind: TaskKind, sticky: bool) -> Result<bool, Error> {
-        if self.behind.is_none() {
+        if self.backfill.is_none() {
             return Ok(true);
         }
         let Some(run) = self.runs.get(&task.run)? else { return Ok(true) };

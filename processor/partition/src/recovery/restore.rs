@@ -66,7 +66,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match restorer.restore()? {
             Restored::AsTheyStand(committed) => Ok(committed),
             Restored::To(mark, applied) => {
-                self.behind = Some(HistoryBackfill::from(mark.history));
+                self.backfill = Some(HistoryBackfill::from(mark.history));
                 self.context.stats.behind.store(1, Ordering::Relaxed);
                 let position = mark.position.clone();
                 self.commits.set_checkpoint(mark);
@@ -78,7 +78,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings what is missing of the histories, at once. Whatever was deleted meanwhile is found out as ever, with the rows
     /// that are still asked for.
     pub(crate) fn bring_histories(&mut self) -> Result<(), Error> {
-        let Some(next) = self.behind.as_ref().map(HistoryBackfill::next) else { return Ok(()) };
+        let Some(next) = self.backfill.as_ref().map(HistoryBackfill::next) else { return Ok(()) };
         let restorer = Restorer::<L, B, R> {
             id: self.context.id,
             log: &*self.log,
@@ -88,8 +88,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             rules: PhantomData,
         };
         let (next, _) = restorer.restore_topic(Topic::History, Space::History, next)?;
-        if let Some(behind) = &mut self.behind {
-            behind.brought(next);
+        if let Some(backfill) = &mut self.backfill {
+            backfill.brought(next);
         }
         Ok(())
     }

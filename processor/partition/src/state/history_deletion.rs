@@ -60,7 +60,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Deletes a slice of what is left.
     pub(crate) fn delete_histories(&mut self, now_ms: i64) -> Result<(), Error> {
         self.leftovers.next_ms = self.leftovers.next_ms.min(now_ms + REST_MS);
-        self.leftovers.waits = self.behind.is_some();
+        self.leftovers.waits = self.backfill.is_some();
         if self.leftovers.waits || now_ms < self.leftovers.next_ms || self.is_overfull() {
             return Ok(());
         }

@@ -113,9 +113,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.offers.note_failure(error);
             true
         });
-        match &mut self.behind {
-            Some(behind) if !has_all => {
-                behind.park(task, poll.kind);
+        match &mut self.backfill {
+            Some(backfill) if !has_all => {
+                backfill.park(task, poll.kind);
                 self.offers.poll_again(&self.context, waiting);
                 None
             }
