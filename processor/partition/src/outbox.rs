@@ -10,12 +10,14 @@ use std::sync::atomic::Ordering;
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::RequestRecord;
 use everlog_log::Log;
-use everlog_store::{CommittedRows, Space};
-use everlog_wire::{Body, OutboxMessage, Record};
+use everlog_store::{CommittedRows, Space, Store};
+use everlog_wire::{Body, OutboxMessage, Position, Record};
 
 use crate::config::HOLD_MS;
+use crate::context::PartitionContext;
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
+use crate::journal::journal_queue::JournalQueue;
 use crate::model::inbox_message::InboxMessage;
 use crate::model::keys::Address;
 use crate::model::pending::ReplyTo;
@@ -60,31 +62,40 @@ impl Outbox {
         let idle = |lane: &&Destination| lane.messages.is_empty() || (lane.under_way > 0 && lane.is_watched);
         self.lanes.values().filter(|lane| !idle(lane)).map(|lane| lane.rests_until_ms).min()
     }
-}
 
-impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Numbers what a decision sends; it leaves with the next turn.
-    pub(crate) fn write_messages(&mut self, messages: Vec<RequestRecord>) {
+    pub(crate) fn write(
+        &mut self,
+        context: &PartitionContext,
+        position: &mut Position,
+        messages: Vec<RequestRecord>,
+    ) {
         for input in messages {
-            let to = Address::of(&input).partition(self.context.partitions);
-            let post = self.position.post(to);
+            let to = Address::of(&input).partition(context.partitions);
+            let post = position.post(to);
             post.sent += 1;
             let number = post.sent;
-            let message = OutboxMessage { from: self.context.id, number, input: Some(input) };
-            self.outbox.lanes.entry(to).or_default().messages.push_back((number, message.record()));
+            let message = OutboxMessage { from: context.id, number, input: Some(input) };
+            self.lanes.entry(to).or_default().messages.push_back((number, message.record()));
         }
     }
 
     /// Sends what waits. A partition of a log that others write to as well gets its messages straight into its journal;
     /// else it lives in this process, and is the only one that may append there.
-    pub(crate) fn send_messages(&mut self, now_ms: i64) {
-        let (id, is_shared) = (self.context.id, self.journal.is_shared());
-        for (&to, lane) in &mut self.outbox.lanes {
+    pub(crate) fn send<L: Log + ?Sized>(
+        &mut self,
+        log: &L,
+        context: &PartitionContext,
+        journal: &mut JournalQueue,
+        now_ms: i64,
+    ) {
+        let (id, is_shared) = (context.id, journal.is_shared());
+        for (&to, lane) in &mut self.lanes {
             if to == id {
                 // It cannot be lost while this partition lives, but overtaken.
                 let unsent = lane.messages.iter().skip(lane.under_way);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
-                records.for_each(|record| self.journal.push(record, ReplyTo::Nobody));
+                records.for_each(|record| journal.push(record, ReplyTo::Nobody));
                 (lane.under_way, lane.is_watched) = (lane.messages.len(), true);
                 continue;
             }
@@ -97,8 +108,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let (messages, last) = lane.next();
             (lane.under_way, lane.is_watched) = (messages.len(), is_shared);
             lane.rests_until_ms = now_ms + SILENCE_MS;
-            let send = self.context.send.clone();
             if is_shared {
+                let send = context.send.clone();
                 let done = Box::new(move |result: Result<_, everlog_log::Error>| {
                     // A partition that is gone sends its messages again when it is taken over.
                     match result {
@@ -106,13 +117,88 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                         Err(_) => send(id, InboxMessage::MessagesLost { by: to }),
                     };
                 });
-                self.log.append(to, messages, done);
+                log.append(to, messages, done);
             } else {
-                send(to, InboxMessage::Messages { from: id, messages });
+                context.send(to, InboxMessage::Messages { from: id, messages });
             }
         }
     }
 
+    /// A receiver has taken all messages up to a number; true where rows of them were deleted.
+    pub(crate) fn taken<B: CommittedRows>(
+        &mut self,
+        store: &mut Store<B>,
+        first_bucket: u16,
+        by: u32,
+        number: u64,
+    ) -> bool {
+        let Some(lane) = self.lanes.get_mut(&by) else { return false };
+        let (mut progress, mut has_deleted) = (false, false);
+        while lane.messages.front().is_some_and(|(first, _)| *first <= number) {
+            let Some((taken, _)) = lane.messages.pop_front() else { break };
+            lane.under_way = lane.under_way.saturating_sub(1);
+            progress = true;
+            if taken <= lane.kept {
+                store.delete(Space::State, message_key(first_bucket, by, taken));
+                has_deleted = true;
+            }
+        }
+        if progress && lane.under_way == 0 {
+            lane.rests_until_ms = 0;
+        }
+        let next = lane.messages.front().map_or(u64::MAX, |(number, _)| *number);
+        if lane.early.is_some_and(|early| early <= next) {
+            // Those behind it may be under way still: they are taken once.
+            (lane.under_way, lane.early) = (0, None);
+        }
+        has_deleted
+    }
+
+    /// A message to oneself stood in the journal before one that precedes it, whose append had failed.
+    fn came_early(&mut self, own: u32, number: u64) {
+        if let Some(lane) = self.lanes.get_mut(&own) {
+            lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
+        }
+    }
+
+    /// What was on its way to a receiver has not arrived for sure.
+    pub(crate) fn lost(&mut self, by: u32, now_ms: i64) {
+        let Some(lane) = self.lanes.get_mut(&by) else { return };
+        lane.under_way = 0;
+        lane.rests_until_ms = now_ms + HOLD_MS;
+    }
+
+    /// Messages that have not arrived go along with the commit of what has sent them.
+    pub(crate) fn write_rows<B: CommittedRows>(&mut self, store: &mut Store<B>, first_bucket: u16) {
+        for (&to, lane) in &mut self.lanes {
+            let kept = lane.kept;
+            for (number, bytes) in lane.messages.iter().filter(|(number, _)| *number > kept) {
+                store.put(Space::State, message_key(first_bucket, to, *number), bytes.clone());
+                lane.kept = *number;
+            }
+        }
+    }
+
+    /// The messages of former owners that had not arrived when they committed last.
+    fn find<B: CommittedRows>(&mut self, store: &Store<B>, first_bucket: u16) -> Result<(), Error> {
+        let (from, to) = (message_key(first_bucket, 0, 0), message_key(first_bucket, u32::MAX, u64::MAX));
+        let mut found = Vec::new();
+        store.scan(Space::State, &from, &to, &mut |row, bytes| {
+            found.extend(
+                read_message_key(row).map(|(to, number)| (to, number, Bytes::copy_from_slice(bytes))),
+            );
+            true
+        })?;
+        for (to, number, bytes) in found {
+            let lane = self.lanes.entry(to).or_default();
+            lane.messages.push_back((number, bytes));
+            lane.kept = number;
+        }
+        Ok(())
+    }
+}
+
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Messages of another partition of this process have come.
     pub(crate) fn messages_came(&mut self, from: u32, messages: Vec<Bytes>) {
         if !self.ownership.is_serving() || self.is_overfull() {
@@ -141,7 +227,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let taken = post.taken;
         if message.from == self.context.id {
             if message.number > taken {
-                self.message_came_early(message.number);
+                self.outbox.came_early(self.context.id, message.number);
             }
             self.messages_taken(message.from, taken);
         } else if !self.ownership.is_replaying() && !self.journal.is_shared() {
@@ -167,73 +253,14 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// A receiver has taken all messages up to a number.
     pub(crate) fn messages_taken(&mut self, by: u32, number: u64) {
         let first_bucket = self.context.first_bucket();
-        let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
-        let mut progress = false;
-        while lane.messages.front().is_some_and(|(first, _)| *first <= number) {
-            let Some((taken, _)) = lane.messages.pop_front() else { break };
-            lane.under_way = lane.under_way.saturating_sub(1);
-            progress = true;
-            if taken <= lane.kept {
-                self.runs.store().delete(Space::State, message_key(first_bucket, by, taken));
-                self.commits.note_change();
-            }
-        }
-        if progress && lane.under_way == 0 {
-            lane.rests_until_ms = 0;
-        }
-        let next = lane.messages.front().map_or(u64::MAX, |(number, _)| *number);
-        if lane.early.is_some_and(|early| early <= next) {
-            // Those behind it may be under way still: they are taken once.
-            (lane.under_way, lane.early) = (0, None);
-        }
-    }
-
-    /// A message to oneself stood in the journal before one that precedes it, whose append had failed.
-    fn message_came_early(&mut self, number: u64) {
-        if let Some(lane) = self.outbox.lanes.get_mut(&self.context.id) {
-            lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
-        }
-    }
-
-    /// What was on its way to a receiver has not arrived for sure.
-    pub(crate) fn messages_lost(&mut self, by: u32, now_ms: i64) {
-        let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
-        lane.under_way = 0;
-        lane.rests_until_ms = now_ms + HOLD_MS;
-    }
-
-    /// Messages that have not arrived go along with the commit of what has sent them.
-    pub(crate) fn keep_messages(&mut self) {
-        if !R::keeps(Rule::MessageRows) {
-            return;
-        }
-        let first_bucket = self.context.first_bucket();
-        for (&to, lane) in &mut self.outbox.lanes {
-            let kept = lane.kept;
-            for (number, bytes) in lane.messages.iter().filter(|(number, _)| *number > kept) {
-                let key = message_key(first_bucket, to, *number);
-                self.runs.store().put(Space::State, key, bytes.clone());
-                lane.kept = *number;
-            }
+        if self.outbox.taken(self.runs.store(), first_bucket, by, number) {
+            self.commits.note_change();
         }
     }
 
     /// The messages of former owners that had not arrived when they committed last.
     pub(crate) fn find_messages(&mut self) -> Result<(), Error> {
-        let first_bucket = self.context.first_bucket();
-        let (from, to) = (message_key(first_bucket, 0, 0), message_key(first_bucket, u32::MAX, u64::MAX));
-        let mut found = Vec::new();
-        self.runs.store().scan(Space::State, &from, &to, &mut |row, bytes| {
-            found.extend(
-                read_message_key(row).map(|(to, number)| (to, number, Bytes::copy_from_slice(bytes))),
-            );
-            true
-        })?;
-        for (to, number, bytes) in found {
-            let lane = self.outbox.lanes.entry(to).or_default();
-            lane.messages.push_back((number, bytes));
-            lane.kept = number;
-        }
+        self.outbox.find(self.runs.rows(), self.context.first_bucket())?;
         let taken = self.position.post(self.context.id).taken;
         self.messages_taken(self.context.id, taken);
         Ok(())

@@ -203,7 +203,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             InboxMessage::Mark { source, reply } => send_reply(reply, mark_of(&self.position, &source)),
             InboxMessage::Messages { from, messages } => self.messages_came(from, messages),
             InboxMessage::MessagesTaken { by, number } => self.messages_taken(by, number),
-            InboxMessage::MessagesLost { by } => self.messages_lost(by, now_ms),
+            InboxMessage::MessagesLost { by } => self.outbox.lost(by, now_ms),
             InboxMessage::OfferAgain => self.offer_all_again()?,
             InboxMessage::Nudge => {}
             InboxMessage::Appended(result) => self.appended(result, now_ms)?,
@@ -235,7 +235,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
-            self.send_messages(now_ms);
+            self.outbox.send(&*self.log, &self.context, &mut self.journal, now_ms);
         } // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.journal.append(&*self.log, &self.context, &self.position, self.ownership.is_serving(), now_ms);

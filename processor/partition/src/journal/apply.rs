@@ -278,7 +278,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
         }
-        self.write_messages(outcome.messages);
+        self.outbox.write(&self.context, &mut self.position, outcome.messages);
         Ok(outcome.reply)
     }
 

@@ -17,7 +17,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.runs.flush();
-        self.keep_messages();
+        if R::keeps(Rule::MessageRows) {
+            self.outbox.write_rows(self.runs.store(), self.context.first_bucket());
+        }
         let rows = self.runs.store().begin_commit();
         let next_ms = self.next_commit_slot_ms(now_ms);
         let commit = self.commits.begin(&self.context, &self.position, rows, next_ms);
