@@ -53,12 +53,12 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) lost_deliveries: LostDeliveries,
     pub(crate) journal: JournalQueue,
     pub(crate) commits: Commits,
-    pub(crate) feed: IngestQueue,
+    pub(crate) ingest_queue: IngestQueue,
     pub(crate) outbox: Outbox,
     /// Histories that are still being brought.
     pub(crate) backfill: Option<HistoryBackfill>,
-    pub(crate) leftovers: HistoryDeletions,
-    pub(crate) removals: NamespaceDeletions,
+    pub(crate) history_deletions: HistoryDeletions,
+    pub(crate) namespace_deletions: NamespaceDeletions,
     pub(crate) offers: TaskOffers,
     pub(crate) ownership: Ownership,
     next_sweep_ms: i64,
@@ -87,11 +87,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             lost_deliveries: LostDeliveries::default(),
             journal: JournalQueue::default(),
             commits,
-            feed: IngestQueue::default(),
+            ingest_queue: IngestQueue::default(),
             outbox: Outbox::default(),
             backfill: None,
-            leftovers: HistoryDeletions::default(),
-            removals: NamespaceDeletions::default(),
+            history_deletions: HistoryDeletions::default(),
+            namespace_deletions: NamespaceDeletions::default(),
             offers: TaskOffers::new(dispatcher),
             ownership: Ownership::default(),
             next_sweep_ms: 0,
@@ -199,7 +199,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let task = task_payload::workflow_task(&mut self.runs, &key, grant)?;
                 send_reply(reply, Ok(task));
             }
-            InboxMessage::Ingest { bodies, done } => self.feed(bodies, done),
+            InboxMessage::Ingest { bodies, done } => self.ingest_queue.push(bodies, done),
             InboxMessage::Mark { source, reply } => send_reply(reply, mark_of(&self.position, &source)),
             InboxMessage::Messages { from, messages } => self.messages_came(from, messages),
             InboxMessage::MessagesTaken { by, number } => self.messages_taken(by, number),
@@ -321,7 +321,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.runs.evict();
         self.context.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.context.stats.alarms.store(self.timers.len() as u64, Ordering::Relaxed);
-        self.context.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
+        self.context.stats.leftovers.store(self.history_deletions.len() as u64, Ordering::Relaxed);
         self.context.stats.messages.store(self.outbox.len() as u64, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
@@ -333,8 +333,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         let due_ms = self.timers.next_turn_ms().filter(|_| !self.takes_no_work());
-        let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
-        let removal_ms = self.removals.next_ms().filter(|_| !self.takes_no_work());
+        let left_ms = self.history_deletions.next_ms().filter(|_| !self.is_overfull());
+        let removal_ms = self.namespace_deletions.next_ms().filter(|_| !self.takes_no_work());
         let wanted = [
             due_ms,
             self.backfill.as_ref().and_then(HistoryBackfill::next_fetch_ms),

@@ -204,7 +204,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             _other => None,
         };
-        let is_namespace_deleted = self.removals.has(&input.namespace_id);
+        let is_namespace_deleted = self.namespace_deletions.has(&input.namespace_id);
         Ok((key, View { run, current, is_namespace_deleted, seen, done, done_before, past }))
     }
 
@@ -325,7 +325,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let is_whole = self.backfill.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
         self.runs.delete_state(key)?;
         if !is_whole {
-            self.delete_history_later(key);
+            self.history_deletions.add(self.runs.store(), key);
         }
         self.observe_deletion(key);
         self.context.stats.forgotten.fetch_add(1, Ordering::Relaxed);

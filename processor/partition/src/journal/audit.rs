@@ -39,7 +39,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let mut offered = Vec::new();
         for key in keys.iter().filter_map(|key| RunKey::read(key)) {
             let Some(run) = self.runs.look(&key)? else { continue };
-            if !self.removals.has(&run.start.namespace_id) {
+            if !self.namespace_deletions.has(&run.start.namespace_id) {
                 offered.extend(ready(&key, &run).filter(|id| !kept.contains(id)));
             }
         }

@@ -50,28 +50,45 @@ enum SourceOrder {
     NoRoom,
 }
 
-impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
+impl IngestQueue {
     /// Takes records in for the journal; `done` hears when the last of them is durable and applied.
-    pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<CallResult<()>>) {
-        if self.feed.batches.len() >= BATCHES_MAX {
+    pub(crate) fn push(&mut self, bodies: Vec<Body>, done: oneshot::Sender<CallResult<()>>) {
+        if self.batches.len() >= BATCHES_MAX {
             send_reply(done, Err(CallFailure::Busy));
         } else if bodies.iter().any(|body| source_of(body).is_none()) {
             send_reply(done, Err(CallFailure::Internal));
         } else {
-            self.feed.batches.push_back(Batch { bodies: bodies.into(), done });
+            self.batches.push_back(Batch { bodies: bodies.into(), done });
         }
     }
 
-    /// Sends the next record on its way, if the one before has arrived.
-    pub(crate) fn send_next(&mut self) {
-        while self.feed.under_way.is_none() && !self.is_overfull() {
-            let Some(batch) = self.feed.batches.front_mut() else { return };
-            if let Some(body) = batch.bodies.pop_front() {
-                self.feed.under_way = source_of(&body).cloned();
-                self.journal.push(Record::new(0, body), ReplyTo::Nobody);
-            } else if let Some(batch) = self.feed.batches.pop_front() {
+    /// The next record, if the one before has arrived: it is under way from here on.
+    fn next(&mut self) -> Option<Body> {
+        while self.under_way.is_none() {
+            if let Some(body) = self.batches.front_mut()?.bodies.pop_front() {
+                self.under_way = source_of(&body).cloned();
+                return Some(body);
+            }
+            if let Some(batch) = self.batches.pop_front() {
                 send_reply(batch.done, Ok(()));
             }
+        }
+        None
+    }
+
+    /// The record of a source is applied; true where it is the one that was under way.
+    fn arrived(&mut self, source: &SourcePosition) -> bool {
+        self.under_way.take_if(|under_way| under_way == source).is_some()
+    }
+}
+
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
+    /// Sends the next record on its way, if the one before has arrived.
+    pub(crate) fn send_next(&mut self) {
+        if !self.is_overfull()
+            && let Some(body) = self.ingest_queue.next()
+        {
+            self.journal.push(Record::new(0, body), ReplyTo::Nobody);
         }
     }
 
@@ -212,8 +229,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn arrived(&mut self, source: &SourcePosition) {
-        if self.feed.under_way.as_ref() == Some(source) {
-            self.feed.under_way = None;
+        if self.ingest_queue.arrived(source) {
             self.send_next();
         }
     }

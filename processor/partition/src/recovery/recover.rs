@@ -56,7 +56,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         partition.position.incarnation = partition.context.incarnation.to_vec().into();
         partition.lost_deliveries.set_look_back(partition.position.applied);
         partition.find_messages()?;
-        partition.find_removals()?;
+        partition.namespace_deletions.find(partition.runs.rows(), partition.context.first_bucket())?;
         let slice_bytes = if R::keeps(Rule::ReplayInSlices) {
             partition.context.config.overlay_bytes_max
         } else {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use everlog_log::Log;
-use everlog_store::{CommittedRows, Space};
+use everlog_store::{CommittedRows, Space, Store};
 
 use crate::error::Error;
 use crate::invariants::Rules;
@@ -37,38 +37,50 @@ impl HistoryDeletions {
     pub(crate) fn next_ms(&self) -> Option<i64> {
         (!self.runs.is_empty() && !self.waits).then_some(self.next_ms)
     }
+
+    /// The run's history is deleted later.
+    pub(crate) fn add<B: CommittedRows>(&mut self, store: &mut Store<B>, key: &RunKey) {
+        store.put(Space::Timers, timer_key(key, DELETION_MS), Bytes::from_static(&[1]));
+        self.runs.insert(key.clone());
+    }
+
+    /// The run of which a slice is deleted now. `waits`: histories are still being brought. `is_overfull`: too much waits
+    /// for a commit.
+    fn next_run(&mut self, now_ms: i64, waits: bool, is_overfull: bool) -> Option<RunKey> {
+        self.next_ms = self.next_ms.min(now_ms + REST_MS);
+        self.waits = waits;
+        if self.waits || now_ms < self.next_ms || is_overfull {
+            return None;
+        }
+        let key = self.runs.first().cloned()?;
+        self.next_ms = now_ms + REST_MS;
+        Some(key)
+    }
+
+    /// Nothing is left of the run's history.
+    fn done<B: CommittedRows>(&mut self, store: &mut Store<B>, key: &RunKey) {
+        store.delete(Space::Timers, timer_key(key, DELETION_MS));
+        self.runs.remove(key);
+    }
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
-    /// The run's history is deleted later.
-    pub(crate) fn delete_history_later(&mut self, key: &RunKey) {
-        let row = timer_key(key, DELETION_MS);
-        self.runs.store().put(Space::Timers, row, Bytes::from_static(&[1]));
-        self.leftovers.runs.insert(key.clone());
-    }
-
     /// What former owners have left.
     pub(crate) fn find_histories_to_delete(&mut self) -> Result<(), Error> {
         let mut rows = TimerRows::of(&self.context, DELETION_MS..DELETION_MS + 1);
         while !rows.is_done() {
             let found = self.timers.read(&mut rows, self.runs.rows(), TIMERS_SLICE)?;
-            self.leftovers.runs.extend(found.into_iter().map(|(_, key)| key));
+            self.history_deletions.runs.extend(found.into_iter().map(|(_, key)| key));
         }
         Ok(())
     }
 
     /// Deletes a slice of what is left.
     pub(crate) fn delete_histories(&mut self, now_ms: i64) -> Result<(), Error> {
-        self.leftovers.next_ms = self.leftovers.next_ms.min(now_ms + REST_MS);
-        self.leftovers.waits = self.backfill.is_some();
-        if self.leftovers.waits || now_ms < self.leftovers.next_ms || self.is_overfull() {
-            return Ok(());
-        }
-        let Some(key) = self.leftovers.runs.first().cloned() else { return Ok(()) };
-        self.leftovers.next_ms = now_ms + REST_MS;
+        let (waits, is_overfull) = (self.backfill.is_some(), self.is_overfull());
+        let Some(key) = self.history_deletions.next_run(now_ms, waits, is_overfull) else { return Ok(()) };
         if self.runs.delete_history(&key, EXPIRED_ROWS_MAX)? {
-            self.runs.store().delete(Space::Timers, timer_key(&key, DELETION_MS));
-            self.leftovers.runs.remove(&key);
+            self.history_deletions.done(self.runs.store(), &key);
         }
         self.commits.note_change();
         Ok(())

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::{Delete, Request};
 use everlog_log::Log;
-use everlog_store::{CommittedRows, Space};
+use everlog_store::{CommittedRows, Space, Store};
 use everlog_wire::{Body, NamespaceDeleted, Record};
 use uuid::Uuid;
 
@@ -78,6 +78,63 @@ impl NamespaceDeletions {
         from_ms.map(|from_ms| from_ms.max(self.next_ms))
     }
 
+    /// The namespaces among these whose deletion is to be journaled: it is not applied, nor on its way.
+    fn take_unjournaled(&mut self, deleted: &[String], now_ms: i64) -> Vec<NamespaceDeleted> {
+        if deleted.len() == self.deleted.len() {
+            return Vec::new();
+        }
+        let mut records = Vec::new();
+        let ids = deleted.iter().filter_map(|id| Some((Uuid::parse_str(id).ok()?, id)));
+        for (id, namespace_id) in ids.filter(|(id, _)| !self.deleted.contains(id)) {
+            let since_ms = self.on_the_way.entry(id).or_insert(i64::MIN);
+            if now_ms.saturating_sub(*since_ms) >= LOST_MS {
+                *since_ms = now_ms;
+                records.push(NamespaceDeleted { namespace_id: namespace_id.clone() });
+            }
+        }
+        records
+    }
+
+    /// The record of a deletion is applied; true the first time.
+    fn apply<B: CommittedRows>(&mut self, store: &mut Store<B>, first_bucket: u16, id: Uuid) -> bool {
+        if self.deleted.contains(&id) {
+            return false;
+        }
+        store.put(Space::State, removal_key(first_bucket, id), Bytes::from_static(LEFT));
+        self.learn(id, LEFT);
+        true
+    }
+
+    /// The deletions that former owners have applied.
+    pub(crate) fn find<B: CommittedRows>(
+        &mut self,
+        store: &Store<B>,
+        first_bucket: u16,
+    ) -> Result<(), Error> {
+        let (from, mut to) =
+            (removal_key(first_bucket, Uuid::nil()), removal_key(first_bucket, Uuid::max()).to_vec());
+        to.push(0);
+        let mut found = Vec::new();
+        store.scan(Space::State, &from, &to, &mut |row, value| {
+            found.extend(read_removal_key(row).map(|id| (id, value.to_vec())));
+            true
+        })?;
+        for (id, row) in found {
+            self.learn(id, &row);
+        }
+        Ok(())
+    }
+
+    /// Whether a slice is due: then the next one rests.
+    fn is_due(&mut self, now_ms: i64) -> bool {
+        self.next_ms = self.next_ms.min(now_ms + REST_MS);
+        let is_due = !self.passes.is_empty() && now_ms >= self.next_ms;
+        if is_due {
+            self.next_ms = now_ms + REST_MS;
+        }
+        is_due
+    }
+
     fn learn(&mut self, namespace_id: Uuid, row: &[u8]) {
         self.deleted.insert(namespace_id);
         self.on_the_way.remove(&namespace_id);
@@ -99,24 +156,47 @@ impl Pass {
     fn new(namespace_id: Uuid, from_ms: i64) -> Self {
         Self { namespace_id, from_ms, buckets: None, from: None, has_found: false }
     }
+
+    /// Runs of the namespace in a bucket, behind those whose deletion was ordered.
+    fn runs_in<B: CommittedRows>(
+        &self,
+        store: &Store<B>,
+        bucket: u16,
+        runs_max: usize,
+        rows_max: &mut usize,
+    ) -> Result<Found, Error> {
+        let prefix = WorkflowKey::prefix(bucket, self.namespace_id);
+        let from = self.from.clone().unwrap_or_else(|| Bytes::copy_from_slice(&prefix));
+        // Behind it stands the length of a Workflow Id, which is never that long.
+        let to = [prefix.as_slice(), &[u8::MAX]].concat();
+        let mut found = Found::default();
+        store.scan(Space::State, &from, &to, &mut |row, _| {
+            let is_of_last = found.runs.last().is_some_and(|last| row.starts_with(last.bytes()));
+            if !is_of_last {
+                found.runs.extend(RunKey::of_row(row));
+            }
+            *rows_max = rows_max.saturating_sub(1);
+            let goes_on = *rows_max > 0 && found.runs.len() < runs_max;
+            if !goes_on {
+                let last = found.runs.last().filter(|last| row.starts_with(last.bytes()));
+                found.from = Some(match last {
+                    Some(last) => state_key(last, &[u8::MAX]),
+                    None => [row, &[0]].concat().into(),
+                });
+            }
+            goes_on
+        })?;
+        Ok(found)
+    }
 }
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Says in the journal which namespaces were deleted, where it does not say so yet.
     pub(crate) fn journal_removals(&mut self, now_ms: i64) {
         let deleted = self.context.config.public.deleted_namespaces();
-        if deleted.len() == self.removals.deleted.len() {
-            return;
-        }
-        let ids = deleted.iter().filter_map(|id| Some((Uuid::parse_str(id).ok()?, id)));
-        for (id, namespace_id) in ids.filter(|(id, _)| !self.removals.deleted.contains(id)) {
-            let since_ms = self.removals.on_the_way.entry(id).or_insert(i64::MIN);
-            if now_ms.saturating_sub(*since_ms) >= LOST_MS {
-                *since_ms = now_ms;
-                let body = Body::NamespaceDeleted(NamespaceDeleted { namespace_id: namespace_id.clone() });
-                let record = Record::new(self.position.term, body);
-                self.journal.push(record, ReplyTo::Nobody);
-            }
+        for deleted in self.namespace_deletions.take_unjournaled(&deleted, now_ms) {
+            let record = Record::new(self.position.term, Body::NamespaceDeleted(deleted));
+            self.journal.push(record, ReplyTo::Nobody);
         }
     }
 
@@ -126,52 +206,29 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.skip(offset, "a deletion of what is no namespace", ReplyTo::Nobody);
             return;
         };
-        if self.removals.deleted.contains(&id) {
-            return;
-        }
-        let row = removal_key(self.context.first_bucket(), id);
-        self.runs.store().put(Space::State, row, Bytes::from_static(LEFT));
-        self.removals.learn(id, LEFT);
-        if !self.ownership.is_replaying() {
+        let is_new = self.namespace_deletions.apply(self.runs.store(), self.context.first_bucket(), id);
+        if is_new && !self.ownership.is_replaying() {
             self.offers.dispatcher.forget_namespace(&removal.namespace_id);
         }
     }
 
-    /// The deletions that former owners have applied.
-    pub(crate) fn find_removals(&mut self) -> Result<(), Error> {
-        let bucket = self.context.first_bucket();
-        let (from, mut to) = (removal_key(bucket, Uuid::nil()), removal_key(bucket, Uuid::max()).to_vec());
-        to.push(0);
-        let mut found = Vec::new();
-        self.runs.store().scan(Space::State, &from, &to, &mut |row, value| {
-            found.extend(read_removal_key(row).map(|id| (id, value.to_vec())));
-            true
-        })?;
-        for (id, row) in found {
-            self.removals.learn(id, &row);
-        }
-        Ok(())
-    }
-
     /// Orders the deletion of a slice of what deleted namespaces have left.
     pub(crate) fn remove_runs(&mut self, now_ms: i64) -> Result<(), Error> {
-        self.removals.next_ms = self.removals.next_ms.min(now_ms + REST_MS);
-        if self.removals.passes.is_empty() || now_ms < self.removals.next_ms {
+        if !self.namespace_deletions.is_due(now_ms) {
             return Ok(());
         }
-        self.removals.next_ms = now_ms + REST_MS;
         // What waits already goes first, former slices too.
         if self.journal.pending() >= self.context.config.append_records_max || self.takes_no_work() {
             return Ok(());
         }
-        let Some(mut pass) = self.removals.take(now_ms) else { return Ok(()) };
+        let Some(mut pass) = self.namespace_deletions.take(now_ms) else { return Ok(()) };
         // A run that was not written yet is one all the same.
         self.runs.flush();
         let mut buckets = pass.buckets.take().unwrap_or_else(|| self.context.buckets().collect());
         let (mut runs_left, mut rows_left) = (RUNS_MAX, ROWS_MAX);
         for _bucket in 0..BUCKETS_MAX {
             let Some(bucket) = buckets.front().copied() else { break };
-            let found = self.runs_of(bucket, &pass, runs_left, &mut rows_left)?;
+            let found = pass.runs_in(self.runs.rows(), bucket, runs_left, &mut rows_left)?;
             pass.has_found |= !found.runs.is_empty();
             pass.from = found.from;
             runs_left -= found.runs.len().min(runs_left);
@@ -184,9 +241,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             buckets.pop_front();
         }
         if !buckets.is_empty() {
-            self.removals.passes.push_back(Pass { buckets: Some(buckets), ..pass });
+            self.namespace_deletions.passes.push_back(Pass { buckets: Some(buckets), ..pass });
         } else if pass.has_found {
-            self.removals.passes.push_back(Pass::new(pass.namespace_id, now_ms + AGAIN_MS));
+            self.namespace_deletions.passes.push_back(Pass::new(pass.namespace_id, now_ms + AGAIN_MS));
         } else {
             self.removed(pass.namespace_id);
         }
@@ -214,38 +271,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.commits.note_change();
         self.offers.dispatcher.forget_namespace(&namespace_id.to_string());
         tracing::info!(partition = self.context.id, %namespace_id, "nothing is left of a deleted namespace");
-    }
-
-    /// Runs of the namespace in a bucket, behind those whose deletion was ordered.
-    fn runs_of(
-        &mut self,
-        bucket: u16,
-        pass: &Pass,
-        runs_max: usize,
-        rows_max: &mut usize,
-    ) -> Result<Found, Error> {
-        let prefix = WorkflowKey::prefix(bucket, pass.namespace_id);
-        let from = pass.from.clone().unwrap_or_else(|| Bytes::copy_from_slice(&prefix));
-        // Behind it stands the length of a Workflow Id, which is never that long.
-        let to = [prefix.as_slice(), &[u8::MAX]].concat();
-        let mut found = Found::default();
-        self.runs.store().scan(Space::State, &from, &to, &mut |row, _| {
-            let is_of_last = found.runs.last().is_some_and(|last| row.starts_with(last.bytes()));
-            if !is_of_last {
-                found.runs.extend(RunKey::of_row(row));
-            }
-            *rows_max = rows_max.saturating_sub(1);
-            let goes_on = *rows_max > 0 && found.runs.len() < runs_max;
-            if !goes_on {
-                let last = found.runs.last().filter(|last| row.starts_with(last.bytes()));
-                found.from = Some(match last {
-                    Some(last) => state_key(last, &[u8::MAX]),
-                    None => [row, &[0]].concat().into(),
-                });
-            }
-            goes_on
-        })?;
-        Ok(found)
     }
 }
 

@@ -52,7 +52,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
-        if self.removals.has(&queue.namespace_id) {
+        if self.namespace_deletions.has(&queue.namespace_id) {
             return;
         }
         match self.offers.dispatcher.offer(queue, Ready::Task(task), &self.context.send) {
