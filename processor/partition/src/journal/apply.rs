@@ -1,14 +1,13 @@
 //! Applying: a journal record becomes new states, events, and an answer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::update::Done;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_engine::{Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
+use everlog_engine::{Outcome, Reply, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, Record};
@@ -20,14 +19,8 @@ use crate::model::admission::CallFailure;
 use crate::model::keys::{RunKey, WorkflowKey, history_key};
 use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
-use crate::state::run_store::{EXPIRED_ROWS_MAX, RunStore};
+use crate::state::run_store::EXPIRED_ROWS_MAX;
 use crate::tasks::lost_deliveries::poll_of;
-
-/// A run that began so lately asks the one before it in its chain which signals that one has taken. Clients give up after this time
-/// at the latest.
-const ASKED_AGAIN_WITHIN_MS: i64 = 60_000;
-/// So many runs of a chain are asked; they begin a second apart, or as a setting has it.
-const CHAIN_LOOKS_MAX: usize = 64;
 
 impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Applies one journal record.
@@ -195,7 +188,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             _other => None,
         };
-        let seen = self.taker(workflow, input, run.as_ref(), current.as_ref())?;
+        let seen =
+            self.runs.taker(self.position.last_stamp_ms, workflow, input, run.as_ref(), current.as_ref())?;
         let done_before = match (&input.request, &seen) {
             (Some(Request::Start(begin)), Some(taker)) if taker.start.run_id != run_id => {
                 let taker = workflow.run(&taker.start.run_id);
@@ -206,61 +200,6 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         let is_namespace_deleted = self.namespace_deletions.has(&input.namespace_id);
         Ok((key, View { run, current, is_namespace_deleted, seen, done, done_before, past }))
-    }
-
-    /// The run that has taken the input's request before.
-    fn taker(
-        &mut self,
-        workflow: &WorkflowKey,
-        input: &RequestRecord,
-        run: Option<&Arc<Run>>,
-        current: Option<&Arc<Run>>,
-    ) -> Result<Option<Arc<Run>>, Error> {
-        if let (Some(request_id), Some(run)) = (input.signal_request_id(), run) {
-            let has = |runs: &RunStore<B>, run: &Run| {
-                runs.has_request(&workflow.run(&run.start.run_id), request_id)
-            };
-            return match input.run_id.is_empty() {
-                true => self.in_chain(workflow, run, has),
-                false => Ok(has(&self.runs, run)?.then(|| run.clone())),
-            };
-        }
-        let (Some(request_id), Some(current)) = (input.creation_request_id(), current) else {
-            return Ok(None);
-        };
-        self.in_chain(workflow, current, |_, run| {
-            Ok(run.start.request_id == request_id || run.attached.contains_key(request_id))
-        })
-    }
-
-    /// The run that has taken a request: this one, or one before it in its chain that ended lately. Whoever asks again
-    /// because it has heard nothing does not know that another run has begun meanwhile.
-    fn in_chain(
-        &mut self,
-        workflow: &WorkflowKey,
-        run: &Arc<Run>,
-        has: impl Fn(&RunStore<B>, &Run) -> Result<bool, Error>,
-    ) -> Result<Option<Arc<Run>>, Error> {
-        let mut run = run.clone();
-        for _ in 0..CHAIN_LOOKS_MAX {
-            if has(&self.runs, &run)? {
-                return Ok(Some(run));
-            }
-            let start = &run.start;
-            // A run that a reset has made has what another was sent that was current until then.
-            let (before, began_ms) = match start.former_run_id.as_str() {
-                "" => (start.continued_run_id.as_str(), start.start_ms),
-                former_run_id => (former_run_id, start.reset_ms),
-            };
-            if before.is_empty() || self.position.last_stamp_ms - began_ms >= ASKED_AGAIN_WITHIN_MS {
-                return Ok(None);
-            }
-            let Some(before) = self.runs.get(&workflow.run(before))? else {
-                return Ok(None);
-            };
-            run = before;
-        }
-        Ok(None)
     }
 
     /// Takes over what a decision yields; returns the answer.

@@ -9,7 +9,7 @@ use everlog_engine::machine::update::{End, Stage, UpdateStanding, standing};
 use everlog_engine::request::RequestRecord;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
-use everlog_store::{CommittedRows, Space};
+use everlog_store::{CommittedRows, Space, Store};
 use everlog_wire::public_command::{PublicCommand, SourcePosition};
 use everlog_wire::rows::promise_prefix;
 use prost::Message;
@@ -57,8 +57,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let key = sibling(key, &standing.run_id);
         match &standing.stage {
             Stage::Admitted | Stage::Accepted => {
-                if self.promises(&key, &standing.update_id)?.len() < PROMISES_MAX {
-                    self.promise(&key, &standing.update_id, source, forwarded);
+                if promises(self.runs.rows(), &key, &standing.update_id)?.len() < PROMISES_MAX {
+                    promise(self.runs.store(), &key, &standing.update_id, source, forwarded);
                 } else {
                     let reason = format!("{PROMISES_MAX} commands wait for this update already");
                     self.publisher().refusal(&told, Code::Busy.name(), &reason);
@@ -67,7 +67,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Stage::Completed(_) => self.publisher().outcome(&told, |outcome| outcome.decided(reply)),
             Stage::Done(done) => {
                 let mut standing = standing.as_ref().clone();
-                if let Some(outcome) = self.outcome(&key, *done)? {
+                if let Some(outcome) = self.runs.update_outcome(&key, *done)? {
                     standing.stage = Stage::Completed(outcome);
                 }
                 self.publisher().outcome(&told, |outcome| outcome.decided(reply).updated(&standing));
@@ -76,24 +76,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn promise(&mut self, key: &RunKey, update_id: &str, source: &SourcePosition, forwarded: &PublicCommand) {
-        let input = forwarded.input.as_ref();
-        let ids = input.map(|input| RequestRecord {
-            workflow_id: input.workflow_id.clone(),
-            ..RequestRecord::default()
-        });
-        let promised = PublicCommand { input: ids, ..forwarded.clone() };
-        self.runs.store().put(
-            Space::State,
-            promise_row(key, update_id, source),
-            promised.encode_to_vec().into(),
-        );
-    }
-
     /// Keeps the promises about updates that a step has ended. Those about one that goes over to another run go with it.
     pub(crate) fn keep_promises(&mut self, key: &RunKey, step: &Step) -> Result<(), Error> {
         for (update_id, ended) in ended(step) {
-            for (row, forwarded) in self.promises(key, &update_id)? {
+            for (row, forwarded) in promises(self.runs.rows(), key, &update_id)? {
                 self.runs.store().delete(Space::State, row);
                 let Some(source) = forwarded.source.clone() else { continue };
                 let told = CommandOrigin::of_forwarded(&source, &forwarded);
@@ -111,29 +97,49 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                         self.publisher().rejection(&told, code.name(), ABORTED);
                     }
                     Ended::MovedTo(run_id) => {
-                        self.promise(&sibling(key, run_id), &update_id, &source, &forwarded);
+                        promise(self.runs.store(), &sibling(key, run_id), &update_id, &source, &forwarded);
                     }
                 }
             }
         }
         Ok(())
     }
+}
 
-    fn promises(&mut self, key: &RunKey, update_id: &str) -> Result<Vec<(Bytes, PublicCommand)>, Error> {
-        let mut rows = Vec::new();
-        let from = promise_prefix(update_id);
-        let mut to = from.clone();
-        to.extend_from_slice(&[u8::MAX; SOURCE_BYTES + 1]);
-        let (from, to) = (state_key(key, &from), state_key(key, &to));
-        self.runs.store().scan(Space::State, &from, &to, &mut |row, value| {
-            if row.len() == from.len() + SOURCE_BYTES {
-                rows.push((Bytes::copy_from_slice(row), PublicCommand::decode(value)));
-            }
-            true
-        })?;
-        let damaged = |error| Error::damaged("the promise of an update's outcome", &error);
-        rows.into_iter().map(|(row, promised)| Ok((row, promised.map_err(damaged)?))).collect()
-    }
+/// The command hears the outcome of the update when it comes.
+fn promise<B: CommittedRows>(
+    store: &mut Store<B>,
+    key: &RunKey,
+    update_id: &str,
+    source: &SourcePosition,
+    forwarded: &PublicCommand,
+) {
+    let input = forwarded.input.as_ref();
+    let ids = input
+        .map(|input| RequestRecord { workflow_id: input.workflow_id.clone(), ..RequestRecord::default() });
+    let promised = PublicCommand { input: ids, ..forwarded.clone() };
+    store.put(Space::State, promise_row(key, update_id, source), promised.encode_to_vec().into());
+}
+
+/// The commands that are to hear the outcome of an update, with their rows.
+fn promises<B: CommittedRows>(
+    store: &Store<B>,
+    key: &RunKey,
+    update_id: &str,
+) -> Result<Vec<(Bytes, PublicCommand)>, Error> {
+    let mut rows = Vec::new();
+    let from = promise_prefix(update_id);
+    let mut to = from.clone();
+    to.extend_from_slice(&[u8::MAX; SOURCE_BYTES + 1]);
+    let (from, to) = (state_key(key, &from), state_key(key, &to));
+    store.scan(Space::State, &from, &to, &mut |row, value| {
+        if row.len() == from.len() + SOURCE_BYTES {
+            rows.push((Bytes::copy_from_slice(row), PublicCommand::decode(value)));
+        }
+        true
+    })?;
+    let damaged = |error| Error::damaged("the promise of an update's outcome", &error);
+    rows.into_iter().map(|(row, promised)| Ok((row, promised.map_err(damaged)?))).collect()
 }
 
 /// Updates that a step has ended, and how.

@@ -32,7 +32,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         reply: oneshot::Sender<CallResult<QueryOutcome>>,
         now_ms: i64,
     ) -> Result<(), Error> {
-        let resolved = self.resolve(&request.address)?;
+        let resolved = self.runs.resolve(&request.address)?;
         let run = match &resolved {
             Some((key, _)) => self.runs.get(key)?,
             None => None,

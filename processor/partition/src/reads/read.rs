@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::admission::{CallFailure, CallResult};
-use crate::model::keys::{Address, RunKey, WorkflowKey};
+use crate::model::keys::Address;
 use crate::model::reply::send_reply;
 use crate::model::types::{Page, Reading, Want};
 use crate::partition::Partition;
@@ -19,7 +19,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         address: &Address,
         want: Want,
     ) -> Result<CallResult<Option<Reading>>, Error> {
-        let Some((key, is_current)) = self.resolve(address)? else { return Ok(Ok(None)) };
+        let Some((key, is_current)) = self.runs.resolve(address)? else { return Ok(Ok(None)) };
         let Some(run) = self.runs.get(&key)? else { return Ok(Ok(None)) };
         if !self.has_wanted(&key, &run, want)? {
             return Ok(Err(CallFailure::Unavailable));
@@ -37,23 +37,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(Ok(Some(Reading { run, is_current, page })))
     }
 
-    /// The key of an addressed run, and whether it is the current one.
-    pub(crate) fn resolve(&mut self, address: &Address) -> Result<Option<(RunKey, bool)>, Error> {
-        let workflow = WorkflowKey::new(&address.namespace_id, &address.workflow_id);
-        let Some(current) = self.runs.current(&workflow)? else { return Ok(None) };
-        if address.run_id.is_empty() || address.run_id == current {
-            return Ok(Some((workflow.run(&current), true)));
-        }
-        Ok(Some((workflow.run(&address.run_id), false)))
-    }
-
     pub(crate) fn watch(
         &mut self,
         address: &Address,
         known_event_id: i64,
         reply: oneshot::Sender<()>,
     ) -> Result<(), Error> {
-        let resolved = self.resolve(address)?;
+        let resolved = self.runs.resolve(address)?;
         let run = match &resolved {
             Some((key, _)) => self.runs.get(key)?,
             None => None,

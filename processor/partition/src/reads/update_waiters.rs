@@ -3,19 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytes::Bytes;
-use everlog_engine::event::{Attributes, History};
-use everlog_engine::machine::update::{Done, End, Stage, UpdateStanding, standing};
+use everlog_engine::event::Attributes;
+use everlog_engine::machine::update::{End, Stage, UpdateStanding, standing};
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
-use everlog_store::{CommittedRows, Space};
-use prost::Message;
+use everlog_store::CommittedRows;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
 use crate::invariants::Rules;
 use crate::model::admission::{CallFailure, CallResult};
-use crate::model::keys::{Address, RunKey, WorkflowKey, history_key};
+use crate::model::keys::{Address, RunKey, WorkflowKey};
 use crate::model::reply::send_reply;
 use crate::model::types::UpdateNews;
 use crate::partition::Partition;
@@ -150,7 +148,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         caller: oneshot::Sender<CallResult<Option<UpdateStanding>>>,
         news: mpsc::Sender<UpdateNews>,
     ) -> Result<(), Error> {
-        let Some((key, _)) = self.resolve(address)? else {
+        let Some((key, _)) = self.runs.resolve(address)? else {
             send_reply(caller, Ok(None));
             return Ok(());
         };
@@ -178,21 +176,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match standing.stage {
             Stage::Admitted | Stage::Accepted => self.waiters.updates.add(key, &standing.update_id, news),
             Stage::Completed(_) => {}
-            Stage::Done(done) => match self.outcome(&key, done)? {
+            Stage::Done(done) => match self.runs.update_outcome(&key, done)? {
                 Some(outcome) => standing.stage = Stage::Completed(outcome),
                 None => return Ok(false),
             },
         }
         Ok(true)
-    }
-
-    pub(crate) fn outcome(&mut self, key: &RunKey, done: Done) -> Result<Option<Bytes>, Error> {
-        let row = self.runs.store().get(Space::History, &history_key(key, done.batch_event_id))?;
-        let Some(history) = row.and_then(|row| History::decode(row).ok()) else { return Ok(None) };
-        let event = history.events.into_iter().find(|event| event.event_id == done.event_id);
-        Ok(match event.and_then(|event| event.attributes) {
-            Some(Attributes::UpdateCompleted(completed)) => Some(completed.outcome.unwrap_or_default()),
-            Some(_) | None => None,
-        })
     }
 }

@@ -243,7 +243,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match call {
             InboxMessage::Request { input, .. } => self.has_past_of(input),
             InboxMessage::Read { address, want, .. } => {
-                let Some((key, _)) = self.resolve(address)? else { return Ok(true) };
+                let Some((key, _)) = self.runs.resolve(address)? else { return Ok(true) };
                 let Some(run) = self.runs.get(&key)? else { return Ok(true) };
                 self.has_wanted(&key, &run, *want)
             }

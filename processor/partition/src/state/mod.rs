@@ -3,4 +3,5 @@
 pub(crate) mod history_deletion;
 pub(crate) mod namespace_deletion;
 pub(crate) mod reset_history;
+pub(crate) mod run_lookup;
 pub(crate) mod run_store;

@@ -27,7 +27,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !matches!(input.request, Some(Request::Reset(_))) || self.is_whole() {
             return Ok(true);
         }
-        let Some((key, _)) = self.resolve(&Address::of(input))? else { return Ok(true) };
+        let Some((key, _)) = self.runs.resolve(&Address::of(input))? else { return Ok(true) };
         let Some(run) = self.runs.get(&key)? else { return Ok(true) };
         self.has_history(&key, &run, 1)
     }
