@@ -2,6 +2,9 @@
 //!
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
+//!
+//! Its state is that of its components. Each owns its part, is told what it needs, and knows no partition. What goes from
+//! one component to the next is a method of the partition, beside the component that it begins with.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -46,21 +49,22 @@ const SWEEP_MS: i64 = 1_000;
 pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) context: PartitionContext,
     pub(crate) log: Arc<L>,
-    pub(crate) runs: RunStore<B>,
+    /// What was applied, as it is committed with the rows.
     pub(crate) position: Position,
-    pub(crate) timers: TimerSchedule,
-    pub(crate) waiters: ReadWaiters,
-    pub(crate) lost_deliveries: LostDeliveries,
+    pub(crate) runs: RunStore<B>,
     pub(crate) journal: JournalQueue,
     pub(crate) commits: Commits,
-    pub(crate) ingest_queue: IngestQueue,
+    pub(crate) timers: TimerSchedule,
+    pub(crate) offers: TaskOffers,
+    pub(crate) waiters: ReadWaiters,
     pub(crate) outbox: Outbox,
+    pub(crate) ingest_queue: IngestQueue,
+    pub(crate) ownership: Ownership,
     /// Histories that are still being brought.
     pub(crate) backfill: Option<HistoryBackfill>,
+    pub(crate) lost_deliveries: LostDeliveries,
     pub(crate) history_deletions: HistoryDeletions,
     pub(crate) namespace_deletions: NamespaceDeletions,
-    pub(crate) offers: TaskOffers,
-    pub(crate) ownership: Ownership,
     next_sweep_ms: i64,
     rules: PhantomData<fn() -> R>,
 }
@@ -80,20 +84,20 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Ok(Self {
             context: PartitionContext::new(id, &*log, config, send, stats),
             log,
-            runs,
             position: Position::default(),
-            timers: TimerSchedule::default(),
-            waiters: ReadWaiters::default(),
-            lost_deliveries: LostDeliveries::default(),
+            runs,
             journal: JournalQueue::default(),
             commits,
-            ingest_queue: IngestQueue::default(),
+            timers: TimerSchedule::default(),
+            offers: TaskOffers::new(dispatcher),
+            waiters: ReadWaiters::default(),
             outbox: Outbox::default(),
+            ingest_queue: IngestQueue::default(),
+            ownership: Ownership::default(),
             backfill: None,
+            lost_deliveries: LostDeliveries::default(),
             history_deletions: HistoryDeletions::default(),
             namespace_deletions: NamespaceDeletions::default(),
-            offers: TaskOffers::new(dispatcher),
-            ownership: Ownership::default(),
             next_sweep_ms: 0,
             rules: PhantomData,
         })

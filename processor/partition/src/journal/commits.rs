@@ -149,7 +149,7 @@ impl Commits {
         self.next_ms = now_ms + HOLD_MS;
     }
 
-    /// Where the journal begins that was found.
+    /// Below this offset the journal was trimmed.
     pub(crate) fn trimmed(&self) -> Offset {
         self.trimmed
     }
