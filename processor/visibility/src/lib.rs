@@ -5,6 +5,8 @@
 //! the gateway reads the queries.
 
 pub mod attribute;
+pub mod derived;
+mod payload;
 pub mod query;
 pub mod record;
 pub mod value;
