@@ -6,6 +6,7 @@
 
 pub mod attribute;
 pub mod derived;
+pub mod index;
 mod payload;
 pub mod query;
 pub mod record;
