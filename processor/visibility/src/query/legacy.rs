@@ -82,3 +82,39 @@ fn legacy(
 fn test(attribute: SystemAttribute, condition: Condition) -> FilterNode {
     FilterNode::Test(Test { attribute: Attribute::system(attribute), condition })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::query::{Query, RunAttributes};
+
+    fn query(text: &str) -> Filter {
+        Query::for_list(text, &RunAttributes { custom: &BTreeMap::new() }).expect(text).filter
+    }
+
+    #[test]
+    fn they_are_what_the_server_writes_as_queries() {
+        let moments = Moments { earliest_ns: Some(5), latest_ns: Some(9) };
+        let open = |moments, filter| Filter::open_runs(moments, filter).expect("short");
+        let closed = |moments, filter| Filter::closed_runs(moments, filter).expect("short");
+        let running = "ExecutionStatus = 'Running'";
+        assert_eq!(open(Moments::default(), LegacyFilter::All), query(running));
+        assert_eq!(
+            open(moments, LegacyFilter::WorkflowId("it's".into())),
+            query(&format!("{running} AND StartTime >= 5 AND StartTime <= 9 AND WorkflowId = \"it's\""))
+        );
+        let not_running = "ExecutionStatus != 'Running'";
+        let latest = Moments { earliest_ns: None, ..moments };
+        assert_eq!(
+            closed(latest, LegacyFilter::WorkflowType("Order".into())),
+            query(&format!("{not_running} AND CloseTime <= 9 AND WorkflowType = 'Order'"))
+        );
+        let earliest = Moments { latest_ns: None, ..moments };
+        assert_eq!(
+            closed(earliest, LegacyFilter::Status(3)),
+            query(&format!("{not_running} AND CloseTime >= 5 AND ExecutionStatus = 'Failed'"))
+        );
+    }
+}

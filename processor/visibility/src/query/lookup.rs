@@ -175,3 +175,100 @@ impl Values for StatusOnly {
         Some(Value::Int(self.0.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::query::{Query, RunAttributes};
+
+    fn filter(text: &str) -> Filter {
+        let custom = BTreeMap::from([("Color".to_owned(), 2), ("Colors".to_owned(), 7)]);
+        Query::for_list(text, &RunAttributes { custom: &custom }).expect(text).filter
+    }
+
+    #[test]
+    fn conjuncts_are_what_every_match_passes() {
+        let named = |text: &str| {
+            let filter = filter(text);
+            let names = filter.conjuncts().map(|test| match &test.attribute.source {
+                Source::System(system) => format!("{system:?}"),
+                Source::Named(name) => name.clone(),
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let hidden = NAMESPACE_DIVISION;
+        assert_eq!(named("Color = 'a'"), format!("{hidden} Color"));
+        assert_eq!(
+            named("Color = 'a' AND (RunId = 'b' AND Colors = 'c')"),
+            format!("{hidden} Colors RunId Color")
+        );
+        assert_eq!(named("Color = 'a' AND (RunId = 'b' OR Colors = 'c')"), format!("{hidden} Color"));
+        assert_eq!(named("Color = 'a' OR RunId = 'b'"), hidden);
+        assert_eq!(named("NOT Color = 'a' AND Colors IN ('b', 'c')"), format!("{hidden} Colors"));
+        assert_eq!(named("NOT (Color = 'a' AND RunId = 'b')"), hidden);
+        assert_eq!(named("Color BETWEEN 'a' AND 'b'"), format!("{hidden} Color Color"));
+        assert_eq!(named("TemporalNamespaceDivision IS NOT NULL"), "");
+        assert_eq!(named(""), hidden);
+    }
+
+    #[test]
+    fn a_workflow_id_is_pinned_by_each_match() {
+        let ids = |text| filter(text).workflow_ids().map(|ids| ids.join(" "));
+        assert_eq!(ids("WorkflowId = 'a'").as_deref(), Some("a"));
+        assert_eq!(ids("Color = 'x' AND WorkflowId IN ('b', 'a', 'b')").as_deref(), Some("a b"));
+        assert_eq!(ids("ScheduleId = 'a'").as_deref(), Some("temporal-sys-scheduler:a"));
+        assert_eq!(ids("WorkflowId = 5").as_deref(), Some("5"));
+        for text in ["", "WorkflowId != 'a'", "WorkflowId > 'a'", "WorkflowId = 'a' OR Color = 'b'"] {
+            assert_eq!(ids(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_those_that_can_match() {
+        let statuses = |text| filter(text).statuses();
+        let all: Vec<_> = STATUSES.collect();
+        assert_eq!(statuses(""), all);
+        assert_eq!(statuses("ExecutionStatus = 'Running'"), [1]);
+        assert_eq!(statuses("ExecutionStatus IN ('Failed', 'Completed') AND Color = 'a'"), [2, 3]);
+        assert_eq!(statuses("ExecutionStatus != 'Running'"), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(statuses("ExecutionStatus = 1 OR NOT (ExecutionStatus < 7)"), [1, 7, 8]);
+        assert_eq!(statuses("ExecutionStatus = 1 OR Color = 'a'"), all);
+        assert_eq!(statuses("ExecutionStatus = 1 AND ExecutionStatus = 2"), []);
+        assert_eq!(statuses("ExecutionStatus IS NULL"), []);
+        assert_eq!(statuses("CloseTime IS NULL"), OPEN_STATUSES);
+        assert_eq!(statuses("CloseTime > 5 AND ExecutionStatus < 3"), [2]);
+        assert_eq!(statuses("NOT CloseTime IS NULL"), all, "a hint may say too much");
+    }
+
+    #[test]
+    fn times_are_bounded_by_every_conjunct() {
+        let times = |text| filter(text).times(SystemAttribute::StartTime);
+        assert_eq!(times("Color = 'a'"), i64::MIN..=i64::MAX);
+        assert_eq!(times("StartTime > 5 AND StartTime <= 9"), 6..=9);
+        assert_eq!(times("StartTime >= 5 AND StartTime < 9 AND CloseTime > 7"), 5..=8);
+        assert_eq!(times("StartTime BETWEEN 5 AND 9"), 5..=9);
+        assert_eq!(times("StartTime = '1970-01-01T00:00:00.000000005Z'"), 5..=5);
+        assert_eq!(times("StartTime IN (7, 5, 9)"), 5..=9);
+        assert_eq!(times("StartTime > 5 OR Color = 'a'"), i64::MIN..=i64::MAX);
+        assert!(times("StartTime > 9 AND StartTime < 5").is_empty());
+        assert!(times(&format!("StartTime > {} AND StartTime < {}", i64::MAX, i64::MIN)).is_empty());
+    }
+
+    #[test]
+    fn inner_runs_are_hidden_unless_the_filter_names_their_division() {
+        let division = |text| match filter(text).namespace_division() {
+            NamespaceDivision::Without => "without".to_owned(),
+            NamespaceDivision::Within(divisions) => divisions.join(" "),
+            NamespaceDivision::Any => "any".to_owned(),
+        };
+        assert_eq!(division(""), "without");
+        assert_eq!(division("Color = 'a' OR Color = 'b'"), "without");
+        assert_eq!(division("TemporalNamespaceDivision IS NULL"), "without");
+        assert_eq!(division("TemporalNamespaceDivision = 'a'"), "a");
+        assert_eq!(division("Color = 'x' AND TemporalNamespaceDivision IN ('a', 'b')"), "a b");
+        assert_eq!(division("TemporalNamespaceDivision != 'a'"), "any");
+        assert_eq!(division("Color = 'x' OR TemporalNamespaceDivision = 'a'"), "any");
+    }
+}
