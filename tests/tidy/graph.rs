@@ -28,7 +28,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         "everlog-ingress",
         &["everlog-avro", "everlog-engine", "everlog-log", "everlog-partition", "everlog-wire"],
     ),
-    ("everlog-temporal", &["everlog-engine", "everlog-listen", "everlog-partition", "everlog-temporal-api"]),
+    (
+        "everlog-temporal",
+        &[
+            "everlog-engine",
+            "everlog-listen",
+            "everlog-partition",
+            "everlog-temporal-api",
+            "everlog-visibility",
+        ],
+    ),
     (
         "everlog-config",
         &[

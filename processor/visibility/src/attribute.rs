@@ -130,6 +130,10 @@ pub const PREDEFINED: [(&str, AttributeType); 17] = [
     ("TemporalExternalPayloadSizeBytes", AttributeType::Int),
 ];
 
+/// Predefined attributes that only the server sets.
+pub const SERVER_SET: [&str; 3] =
+    ["TemporalUsedWorkerDeploymentVersions", "TemporalExternalPayloadCount", "TemporalExternalPayloadSizeBytes"];
+
 /// The system or predefined attribute of a name.
 pub fn known(name: &str) -> Option<Attribute> {
     if let Some((_, attribute)) = SYSTEM.iter().find(|(known, _)| *known == name) {

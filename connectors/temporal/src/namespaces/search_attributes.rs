@@ -10,6 +10,7 @@ use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::payload::Payload;
 use everlog_temporal_api::enums::IndexedValueType as Type;
+use everlog_visibility::attribute::{self, AttributeType, PREDEFINED, SERVER_SET, SYSTEM, Source};
 use prost::Message;
 use serde_json::Value;
 
@@ -17,41 +18,6 @@ use crate::codec::proto_map::entries;
 use crate::codec::proto_time;
 use crate::namespaces::namespace::NamespaceRecord;
 
-/// System attributes, which only the server sets.
-const SYSTEM: &[(&str, Type)] = &[
-    ("WorkflowId", Type::Keyword),
-    ("RunId", Type::Keyword),
-    ("WorkflowType", Type::Keyword),
-    ("StartTime", Type::Datetime),
-    ("ExecutionTime", Type::Datetime),
-    ("CloseTime", Type::Datetime),
-    ("ExecutionStatus", Type::Keyword),
-    ("TaskQueue", Type::Keyword),
-    ("HistoryLength", Type::Int),
-    ("HistorySizeBytes", Type::Int),
-    ("ExecutionDuration", Type::Int),
-    ("StateTransitionCount", Type::Int),
-    ("ParentWorkflowId", Type::Keyword),
-    ("ParentRunId", Type::Keyword),
-    ("RootWorkflowId", Type::Keyword),
-    ("RootRunId", Type::Keyword),
-];
-/// Predefined attributes, which anybody may set.
-const PREDEFINED: &[(&str, Type)] = &[
-    ("TemporalChangeVersion", Type::KeywordList),
-    ("BinaryChecksums", Type::KeywordList),
-    ("BuildIds", Type::KeywordList),
-    ("TemporalPauseInfo", Type::KeywordList),
-    ("BatcherNamespace", Type::Keyword),
-    ("BatcherUser", Type::Keyword),
-    ("TemporalScheduledById", Type::Keyword),
-    ("TemporalNamespaceDivision", Type::Keyword),
-    ("TemporalWorkerDeployment", Type::Keyword),
-    ("TemporalWorkerDeploymentVersion", Type::Keyword),
-    ("TemporalWorkflowVersioningBehavior", Type::Keyword),
-    ("TemporalScheduledStartTime", Type::Datetime),
-    ("TemporalSchedulePaused", Type::Bool),
-];
 /// Further names that cannot be registered.
 const RESERVED: &[&str] = &["NamespaceId", "Memo", "MemoEncoding", "VisibilityTaskKey"];
 const RESERVED_PREFIX: &str = "Temporal";
@@ -61,7 +27,8 @@ pub(crate) const OF_A_TYPE_MAX: usize = 100;
 
 /// The system and predefined attributes.
 pub(crate) fn everywhere() -> impl Iterator<Item = (String, i32)> {
-    SYSTEM.iter().chain(PREDEFINED).map(|(name, r#type)| ((*name).to_owned(), i32::from(*r#type)))
+    let system = SYSTEM.iter().map(|(name, attribute)| (*name, attribute.kind()));
+    system.chain(PREDEFINED).map(|(name, kind)| (name.to_owned(), kind.number()))
 }
 
 /// True of a name that cannot be registered.
@@ -71,21 +38,12 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 
 /// True of a system or predefined attribute.
 pub(crate) fn is_there_always(name: &str) -> bool {
-    SYSTEM.iter().chain(PREDEFINED).any(|(known, _)| *known == name)
+    attribute::known(name).is_some()
 }
 
 /// The name of a type in SDKs and in metadata.
 pub(crate) fn type_name(r#type: Type) -> &'static str {
-    match r#type {
-        Type::Unspecified => "Unspecified",
-        Type::Text => "Text",
-        Type::Keyword => "Keyword",
-        Type::Int => "Int",
-        Type::Double => "Double",
-        Type::Bool => "Bool",
-        Type::Datetime => "Datetime",
-        Type::KeywordList => "KeywordList",
-    }
+    AttributeType::from_number(r#type.into()).map_or("Unspecified", AttributeType::name)
 }
 
 /// The encoded payload of a keyword list that the server sets.
@@ -153,12 +111,14 @@ pub(crate) fn of_commands(
 }
 
 fn type_of(namespace: &NamespaceRecord, name: &str) -> Result<Type, (Fault, String)> {
-    let named = |known: &&(&str, Type)| known.0 == name;
-    if SYSTEM.iter().any(|known| named(&known)) {
+    let known = attribute::known(name);
+    let is_system = known.as_ref().is_some_and(|known| matches!(known.source, Source::System(_)));
+    if is_system || SERVER_SET.contains(&name) {
         return Err((Fault::Values, format!("{name} attribute can't be set in SearchAttributes")));
     }
-    let registered = namespace.search_attributes.get(name).and_then(|number| Type::try_from(*number).ok());
-    let predefined = PREDEFINED.iter().find(named).map(|(_, r#type)| *r#type);
+    let of_number = |number: i32| Type::try_from(number).ok();
+    let registered = namespace.search_attributes.get(name).and_then(|number| of_number(*number));
+    let predefined = known.and_then(|known| of_number(known.kind.number()));
     registered.or(predefined).ok_or_else(|| {
         let namespace = &namespace.name;
         (
@@ -298,7 +258,10 @@ mod tests {
     fn what_is_wrong_is_said_in_the_words_of_temporals_server() {
         let told = |name: &str, data: &str| refusal(name, data).unwrap_or_default();
         assert_eq!(told("nope", "1"), "Namespace shop has no mapping defined for search attribute nope");
-        assert_eq!(told("RunId", "\"x\""), "RunId attribute can't be set in SearchAttributes");
+        for name in ["RunId", "TemporalUsedWorkerDeploymentVersions", "TemporalExternalPayloadCount"] {
+            assert_eq!(told(name, "\"x\""), format!("{name} attribute can't be set in SearchAttributes"));
+        }
+        assert_eq!(told("TemporalReportedProblems", "[\"category=x\"]"), "");
         let wrong = "invalid value for search attribute MyInt of type Int: ";
         assert_eq!(told("MyInt", "\"x\""), format!("{wrong}x"));
         assert_eq!(told("MyInt", "[\"a\", \"b\"]"), format!("{wrong}[a b]"));
@@ -331,7 +294,7 @@ mod tests {
             assert!(is_reserved(name), "{name}");
         }
         assert!(!is_reserved("CustomerId"));
-        assert_eq!(everywhere().count(), 29);
+        assert_eq!(everywhere().count(), 33);
     }
 
     #[test]
