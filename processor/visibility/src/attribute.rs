@@ -131,8 +131,11 @@ pub const PREDEFINED: [(&str, AttributeType); 17] = [
 ];
 
 /// Predefined attributes that only the server sets.
-pub const SERVER_SET: [&str; 3] =
-    ["TemporalUsedWorkerDeploymentVersions", "TemporalExternalPayloadCount", "TemporalExternalPayloadSizeBytes"];
+pub const SERVER_SET: [&str; 3] = [
+    "TemporalUsedWorkerDeploymentVersions",
+    "TemporalExternalPayloadCount",
+    "TemporalExternalPayloadSizeBytes",
+];
 
 /// The system or predefined attribute of a name.
 pub fn known(name: &str) -> Option<Attribute> {
