@@ -320,7 +320,7 @@ fn what_is_too_much() {
     let calls = format!("I = {}", "f(".repeat(10_000));
     let long = vec!["I = 1"; 5_001].join(" OR ");
     let texts = refusals(&[&deep, &calls, &long]);
-    let texts: Vec<_> = texts.lines().skip(1).step_by(2).collect();
+    let texts: Vec<_> = texts.lines().skip(1).step_by(2).map(str::trim).collect();
     expect![[r#"
           _: malformed SQL query: max nesting level reached at position 228
           _: malformed SQL query: max nesting level reached at position 432
