@@ -177,8 +177,9 @@ impl CountScan {
         if !self.plan.filter.matches(&record) {
             return Ok(());
         }
-        // A list of keywords may have several rows.
-        if row.first() == Some(&LOOKUP) && self.first_row(&record, spans, kinds).as_deref() != Some(row) {
+        // A list of keywords may have several rows, and a run rows of several kinds.
+        let is_one_of_many = kinds.len() > 1 || row.first() == Some(&LOOKUP);
+        if is_one_of_many && self.first_row(&record, spans, kinds).as_deref() != Some(row) {
             return Ok(());
         }
         self.add(&record, 1);

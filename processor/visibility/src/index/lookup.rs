@@ -18,6 +18,8 @@ use crate::record::Record;
 const VALUE_BYTES_MAX: usize = 2_048;
 /// A list of more different values is not found by its parts.
 const ELEMENTS_MAX: usize = 64;
+/// Values that are looked for; where a test has more, runs are not found by it.
+const LITERALS_MAX: usize = 5_000;
 /// Bytes of a string in a key, before it is escaped.
 const STRING_BYTES_MAX: usize = 255;
 
@@ -190,6 +192,9 @@ pub(crate) type PartSpan = (Vec<u8>, Vec<u8>);
 /// The parts under which every run is found that has one of these values; none where runs are not found by them.
 pub(crate) fn parts_of_any(attribute: &Attribute, literals: &[Literal]) -> Option<Vec<Vec<u8>>> {
     let mut parts = Vec::new();
+    if literals.len() > LITERALS_MAX {
+        return None;
+    }
     for head in heads(attribute)? {
         for literal in literals {
             if matches!((&attribute.source, literal), (Source::Named(name), Literal::String(text)) if is_everywhere(name, text))

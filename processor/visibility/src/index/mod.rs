@@ -27,6 +27,6 @@ pub use count::{CountRequest, CountScan, GroupValue, RunCounts};
 pub use list::{ListPage, ListRequest, ListScan, ListedRun};
 pub use merge::{Merged, merge};
 pub use order_key::{ListPosition, OrderKey};
-pub use rebuild::{FORMAT, IndexFormat, IndexProgress, indexed, refresh, stale_row, stale_runs};
+pub use rebuild::{FORMAT, IndexFormat, IndexProgress, indexed, stale_row, stale_runs};
 pub use rows::{Error, IndexRows, WriteIndexRows};
 pub use token::{ListToken, TokenError, TokenScope};

@@ -9,12 +9,14 @@ use crate::index::key::{Division, ENTRY, LOOKUP, START, behind, run_row};
 use crate::index::lookup::{self, parts_of_any};
 use crate::index::order_key::KeySpan;
 use crate::index::rows::{Error, IndexRows};
-use crate::query::{Condition, Filter, Literal, NamespaceDivision, SortOrder, Test};
+use crate::query::{Condition, Filter, FilterNode, Literal, NamespaceDivision, SortOrder, Test};
 
 /// Streams that are merged; where there would be more, their rows are gathered.
 const STREAMS_MAX: usize = 64;
 /// Rows that are counted of each test to find the most selective one.
 const PROBED_ROWS_MAX: usize = 128;
+/// Spans in which they are counted; of more of them there are many rows.
+const PROBED_SPANS_MAX: usize = 1_000;
 /// Tests that are compared.
 const CANDIDATES_MAX: usize = 8;
 /// Every status that a closed run can have.
@@ -86,9 +88,13 @@ impl ScanPlan {
 
     /// Rows of which each match has one; of a list in its own order those that stand in it, if that costs little.
     pub(crate) fn driver<R: IndexRows>(&self, order: ListOrder, rows: &R) -> Result<Driver, Error<R::Error>> {
+        if !self.may_be_open && !self.may_be_closed {
+            return Ok(Driver::Streams(Vec::new()));
+        }
         let mut candidates: Vec<_> =
             self.filter.conjuncts().filter_map(|test| self.candidate(test)).collect();
         candidates.extend(self.status_candidate());
+        candidates.extend(self.union_candidate());
         candidates.sort_by_key(|candidate| candidate.rank);
         candidates.truncate(CANDIDATES_MAX);
         for candidate in &mut candidates {
@@ -188,16 +194,37 @@ impl ScanPlan {
         Some(Candidate { driver: Driver::Streams(streams), rank: 5, rows: 0 })
     }
 
+    /// The rows of the whole filter, where an OR joins tests that each have some.
+    fn union_candidate(&self) -> Option<Candidate> {
+        let nodes = self.filter.nodes();
+        if !nodes.contains(&FilterNode::Or) {
+            return None;
+        }
+        let mut operands: Vec<Option<Union>> = Vec::new();
+        for node in nodes {
+            let found = match node {
+                FilterNode::Test(test) => self.candidate(test).map(Union::of),
+                FilterNode::Not => operands.pop().and(None),
+                FilterNode::And => {
+                    let both = [operands.pop().flatten(), operands.pop().flatten()];
+                    both.into_iter().flatten().min_by_key(|union| union.rank)
+                }
+                FilterNode::Or => match (operands.pop().flatten(), operands.pop().flatten()) {
+                    (Some(one), Some(other)) => Some(one.or(other)),
+                    (None, _) | (_, None) => None,
+                },
+            };
+            operands.push(found);
+        }
+        operands.pop().flatten().map(Union::candidate)
+    }
+
     fn parts(&self, parts: &[Vec<u8>]) -> Driver {
         let prefix = |division: &Division, part: &[u8]| [&division.prefix(LOOKUP)[..], part].concat();
         let of = |division: &Division| {
             parts.iter().map(|part| self.stream(prefix(division, part))).collect::<Vec<_>>()
         };
-        let streams: Vec<_> = self.divisions.iter().flat_map(of).collect();
-        match streams.len() {
-            0..=STREAMS_MAX => Driver::Streams(streams),
-            _more => Driver::Spans(sorted(streams.iter().flat_map(Stream::spans).collect())),
-        }
+        Driver::of(self.divisions.iter().flat_map(of).collect())
     }
 
     fn runs(&self, literals: &[Literal]) -> Vec<RowSpan> {
@@ -245,7 +272,52 @@ impl Stream {
     }
 }
 
+/// Rows of tests that an OR joins.
+struct Union {
+    streams: Vec<Stream>,
+    spans: Vec<RowSpan>,
+    rank: u8,
+}
+
+impl Union {
+    fn of(candidate: Candidate) -> Self {
+        let rank = candidate.rank;
+        match candidate.driver {
+            Driver::Streams(streams) => Self { streams, spans: Vec::new(), rank },
+            Driver::Spans(spans) => Self { streams: Vec::new(), spans, rank },
+        }
+    }
+
+    /// The rows of both. The shorter is moved: there may be thousands, one by one.
+    fn or(self, other: Self) -> Self {
+        let rows = |union: &Self| union.streams.len() + union.spans.len();
+        let (mut long, short) = if rows(&self) < rows(&other) { (other, self) } else { (self, other) };
+        long.streams.extend(short.streams);
+        long.spans.extend(short.spans);
+        Self { rank: long.rank.max(short.rank), ..long }
+    }
+
+    fn candidate(self) -> Candidate {
+        let Self { streams, mut spans, rank } = self;
+        let driver = match spans.is_empty() {
+            true => Driver::of(streams),
+            false => {
+                spans.extend(streams.iter().flat_map(Stream::spans));
+                Driver::Spans(sorted(spans))
+            }
+        };
+        Candidate { driver, rank, rows: 0 }
+    }
+}
+
 impl Driver {
+    fn of(streams: Vec<Stream>) -> Self {
+        match streams.len() {
+            0..=STREAMS_MAX => Self::Streams(streams),
+            _more => Self::Spans(sorted(streams.iter().flat_map(Stream::spans).collect())),
+        }
+    }
+
     /// Its rows, sorted by key and without overlap.
     pub(crate) fn spans(&self) -> Vec<RowSpan> {
         match self {
@@ -258,7 +330,11 @@ impl Driver {
 /// Counts the rows of a driver, as far as it matters.
 fn probe<R: IndexRows>(driver: &Driver, rows: &R) -> Result<usize, Error<R::Error>> {
     let mut count = 0;
-    for (from, to) in driver.spans() {
+    let spans = driver.spans();
+    if spans.len() > PROBED_SPANS_MAX {
+        return Ok(PROBED_ROWS_MAX);
+    }
+    for (from, to) in spans {
         rows.scan(&from, &to, &mut |_, _| {
             count += 1;
             count < PROBED_ROWS_MAX

@@ -126,6 +126,29 @@ impl IndexFormat {
     }
 }
 
+impl IndexFormat {
+    /// Derives the rows of a run again, and forgets that it was to be: `after` is its record by the state, none where it is not there
+    /// any more. Nothing is written of a run that will be entered anyway.
+    ///
+    /// # Errors
+    /// The rows cannot be read, or are damaged.
+    pub fn refresh<R: WriteIndexRows>(
+        &self,
+        run_key: &[u8],
+        (namespace_id, run_id): (Uuid, Uuid),
+        after: Option<&Record>,
+        rows: &mut R,
+        counters: &mut CounterChanges,
+    ) -> Result<(), Error<R::Error>> {
+        if self.has(run_key) {
+            let before = indexed(rows, namespace_id, run_id)?;
+            change(namespace_id, before.as_ref(), after, rows, counters);
+        }
+        rows.delete(stale_row(run_key).0);
+        Ok(())
+    }
+}
+
 /// The row that says of a run that its rows have to be derived again.
 pub fn stale_row(run_key: &[u8]) -> (Bytes, Bytes) {
     ([&[STALE], run_key].concat().into(), PRESENT)
@@ -138,23 +161,6 @@ pub fn stale_row(run_key: &[u8]) -> (Bytes, Bytes) {
 pub fn stale_runs<R: IndexRows>(rows: &R, max: usize) -> Result<Vec<Bytes>, Error<R::Error>> {
     let chunk = chunk(rows, &[STALE], &behind(&[STALE]), max)?;
     Ok(chunk.rows.into_iter().map(|(row, _)| row.slice(1..)).collect())
-}
-
-/// Derives the rows of a run again: `after` is its record by the state, none where it is not there any more.
-///
-/// # Errors
-/// The rows cannot be read, or are damaged.
-pub fn refresh<R: WriteIndexRows>(
-    run_key: &[u8],
-    (namespace_id, run_id): (Uuid, Uuid),
-    after: Option<&Record>,
-    rows: &mut R,
-    counters: &mut CounterChanges,
-) -> Result<(), Error<R::Error>> {
-    let before = indexed(rows, namespace_id, run_id)?;
-    change(namespace_id, before.as_ref(), after, rows, counters);
-    rows.delete(stale_row(run_key).0);
-    Ok(())
 }
 
 /// What the index has of a run.

@@ -72,9 +72,7 @@ impl Partition {
 
     fn start(&mut self, random: &mut Random, offset: u64) {
         self.begun += 1;
-        // In no order.
-        let low = (self.begun.wrapping_mul(0x9e37_79b9)) ^ (self.number << 56);
-        let run_id = Uuid::from_u128(u128::from(low) << 64 | u128::from(self.begun));
+        let run_id = run_id(self.number, self.begun);
         let mut record = Record {
             workflow_id: random.of(&["order-1", "order-2", "order\0", "pay", LONG]).to_string(),
             run_id: run_id.to_string(),
@@ -201,6 +199,12 @@ impl Partition {
         let of_namespace = self.runs.values().filter(move |run| run.0 == namespace_id);
         of_namespace.map(|run| &run.1).filter(|record| filter.matches(*record))
     }
+}
+
+/// The id of a run that a partition has begun: in no order.
+pub fn run_id(partition: u64, begun: u64) -> Uuid {
+    let high = begun.wrapping_mul(0x9e37_79b9) ^ (partition << 56);
+    Uuid::from_u128(u128::from(high) << 64 | u128::from(begun))
 }
 
 /// The ids of matching runs of all partitions, sorted as a list has them.

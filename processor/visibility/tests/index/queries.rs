@@ -4,7 +4,7 @@ use everlog_visibility::attribute::{Attribute, AttributeType, Source, SystemAttr
 use everlog_visibility::query::{Condition, Filter, FilterNode, Literal, Range, SortOrder, Test};
 use uuid::Uuid;
 
-use crate::model::LONG;
+use crate::model::{LONG, run_id};
 use crate::random::Random;
 
 pub fn named(name: &str, kind: AttributeType) -> Attribute {
@@ -32,7 +32,7 @@ pub fn filter(random: &mut Random) -> Filter {
             nodes.push(FilterNode::Not);
         }
         nodes.push(random_test(random));
-        nodes.push(if random.once_in(4) { FilterNode::Or } else { FilterNode::And });
+        nodes.push(if random.once_in(3) { FilterNode::Or } else { FilterNode::And });
     }
     if random.once_in(6) {
         nodes.clear();
@@ -66,7 +66,13 @@ fn random_test(random: &mut Random) -> FilterNode {
     let workflow_ids = ["order-1", "order-2", "order\0", "pay", LONG, "nobody"];
     let keywords = ["a", "ab", "b", "", "a\0", LONG, "c", "e7"];
     let moment = |random: &mut Random| Literal::Time(90_000_000 + random.below(80) as i64 * 1_000_000);
-    match random.below(16) {
+    match random.below(17) {
+        16 => {
+            let run_id = |random: &mut Random| run_id(random.below(2) as u64, random.below(60) as u64);
+            let ids = [run_id(random).to_string(), run_id(random).to_string(), "none".into()];
+            let condition = Condition::AnyOf(ids.into_iter().map(Literal::String).collect());
+            test(system(SystemAttribute::RunId, Keyword), condition)
+        }
         0 | 1 => strings(random, system(SystemAttribute::WorkflowId, Keyword), &workflow_ids),
         2 => strings(random, system(SystemAttribute::WorkflowType, Keyword), &["Order", "Pay", "O"]),
         3 => strings(random, system(SystemAttribute::RootWorkflowId, Keyword), &["order-1", "root", "pay"]),
