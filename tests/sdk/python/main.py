@@ -14,20 +14,10 @@ import time
 from pathlib import Path
 
 from cleanup import LEFT, end_on_signals
+from everlog import EVERLOG, EVERLOG_NODE, EVERLOG_ON_KAFKA, NODES, REPOSITORY
 
 HERE = Path(__file__).resolve().parent
 SDK = HERE.parent
-REPOSITORY = SDK.parent.parent
-EVERLOG = (
-    f"'{REPOSITORY}/everlog' dev --address {{address}} --data-dir {{data}} --metrics-address {{metrics}}"
-    " --http-address 127.0.0.1:0"
-)
-
-# On brokers that are there, under topic names of each server's own.
-EVERLOG_ON_KAFKA = f"env EVERLOG_KAFKA__PREFIX=sdk-{{port}}. {EVERLOG} --kafka-bootstrap "
-# Nodes of these names, on the topics of the first.
-NODES = ["client-side", "worker-side"]
-EVERLOG_NODE = "env EVERLOG_SERVER__NAME={name} EVERLOG_KAFKA__PREFIX=sdk-nodes. " + EVERLOG + " --kafka-bootstrap "
 
 PYTHON_SUITES = [
     "activities",
