@@ -1,0 +1,121 @@
+"""`temporal activity`, and what is told of queues and workers."""
+
+import expect
+from setting import Setting, case
+from shape import RUN, TEXT, TIME, matches
+
+
+@case
+async def an_activity_is_completed_and_failed(at: Setting) -> None:
+    approved, _ = await at.start("Approval", "approved")
+    denied, _ = await at.start("Approval", "denied")
+    for id in (approved, denied):
+        await pends(at, id, "PENDING_ACTIVITY_STATE_STARTED")
+    end = ["--activity-id", "approval"]
+    (await at.cli("activity", "complete", "-w", approved, *end, "--result", '"yes"')).says("")
+    told = await at.cli.json("workflow", "result", "-w", approved)
+    expect.equal([told["status"], told["result"]], ["COMPLETED", "yes"], "an activity that is completed")
+    (await at.cli("activity", "fail", "-w", denied, *end, "--reason", "no", "--detail", '"why"')).says("")
+    told = await at.cli.runs("workflow", "result", "-w", denied, "-o", "json")
+    failure = told.json()["closeEvent"]["workflowExecutionFailedEventAttributes"]["failure"]
+    expect.equal([told.code, failure["message"]], [1, "Activity task failed"], "an activity that is failed")
+    cause = failure["cause"]
+    expect.equal([cause["message"], cause["applicationFailureInfo"]["details"]], ["no", ["why"]], "its cause")
+    nobody = at.id("nobody")
+    refusal = await at.cli.refused("activity", "complete", "-w", nobody, *end, "--result", "1")
+    expect.equal(refusal, f"unable to complete Activity: workflow not found for ID: {nobody}", "of nobody")
+
+
+async def pends(at: Setting, id: str, state: str) -> dict:
+    """The only pending activity of a run, once it is in this state."""
+
+    async def look() -> dict | None:
+        told = await at.cli.json("workflow", "describe", "-w", id)
+        found = [each for each in told.get("pendingActivities", []) if each["state"] == state]
+        return found[0] if found else None
+
+    return await expect.eventually(look, f"an activity of {id} in {state}")
+
+
+@case
+async def a_pending_activity_is_described(at: Setting) -> None:
+    id, _ = await at.start("Stumbling", "run")
+
+    async def failed_once() -> bool:
+        return (await pends(at, id, "PENDING_ACTIVITY_STATE_SCHEDULED")).get("attempt") == 2
+
+    await expect.eventually(failed_once, "a second attempt")
+    pending = {
+        "activityId": "stumble",
+        "activityType": {"name": "Stumble"},
+        "state": "PENDING_ACTIVITY_STATE_SCHEDULED",
+        "attempt": 2,
+        "maximumAttempts": 5,
+        "heartbeatDetails": ["half the way"],
+        "lastHeartbeatTime": TIME,
+        "scheduledTime": TIME,
+        "lastFailure": {"message": "not yet", "applicationFailureInfo": {"type": "Early"}, ...: ...},
+        "lastWorkerIdentity": TEXT,
+        ...: ...,
+    }
+    matches(await pends(at, id, "PENDING_ACTIVITY_STATE_SCHEDULED"), pending)
+    text = await at.cli("workflow", "describe", "-w", id)
+    text.has("Pending Activities: 1")
+    for line in ("ActivityId            stumble", "State                 Scheduled", "Attempt               2"):
+        text.has(f"  {line}")
+
+
+@case
+async def a_queue_is_described(at: Setting) -> None:
+    ids = await at.many(3)
+    await at.cli("workflow", "terminate", "-w", ids[0])
+    describe = ["task-queue", "describe", "-t"]
+    text = await at.cli(*describe, at.idle)
+
+    async def backlog() -> dict[str, int]:
+        stats = (await at.cli.json(*describe, at.idle))["stats"]
+        return {row["taskQueueType"]: row["approximateBacklogCount"] for row in stats}
+
+    # The task of the run that has ended may still be counted.
+    expect.that((await backlog())["workflow"] in (2, 3), "what waits", await backlog())
+    rows = {row["TaskQueueType"]: row for row in text.table("Task Queue Statistics:")}
+    expect.equal([rows[kind]["BuildID"] for kind in ("activity", "workflow")], ["UNVERSIONED"] * 2, "its kinds")
+    expect.equal(text.table("Pollers:"), [], "who polls it")
+    polled = (await at.cli.json(*describe, at.queue))["pollers"]
+    poller = {"buildId": "UNVERSIONED", "identity": TEXT, "lastAccessTime": TIME, "ratePerSecond": 100000}
+    by_kind = {each["taskQueueType"]: each for each in polled}
+    matches(by_kind, {kind: poller | {"taskQueueType": kind} for kind in ("activity", "workflow")})
+    legacy = await at.cli(*describe, at.queue, "--legacy-mode")
+    expect.that(legacy.table("Pollers:"), "who polls it, as older servers say it")
+    told = await at.cli("task-queue", "config", "get", "-t", at.queue, "--task-queue-type", "workflow")
+    told.says("No configuration found for task queue")
+
+
+@case
+async def workers_are_listed_and_described(at: Setting) -> None:
+    only = ["-q", f"TaskQueue = '{at.queue}'"]
+
+    async def told() -> list:
+        return await at.cli.json("worker", "list", *only)
+
+    (info,) = await expect.eventually(told, "a worker that tells of itself")
+    heartbeat = {
+        "workerInstanceKey": RUN,
+        "workerIdentity": TEXT,
+        "taskQueue": at.queue,
+        "sdkName": "temporal-python",
+        "sdkVersion": TEXT,
+        "status": "WORKER_STATUS_RUNNING",
+        "startTime": TIME,
+        "heartbeatTime": TIME,
+        ...: ...,
+    }
+    matches(info, {"workerHeartbeat": heartbeat})
+    key = info["workerHeartbeat"]["workerInstanceKey"]
+    (row,) = (await at.cli("worker", "list", *only)).table()
+    expect.equal([row["WorkerInstanceKey"], row["Status"], row["TaskQueue"]], [key, "Running", at.queue], "its row")
+    describe = ["worker", "describe", "--worker-instance-key"]
+    matches(await at.cli.json(*describe, key), {"workerHeartbeat": heartbeat | {"workerInstanceKey": key}})
+    shown = (await at.cli(*describe, key)).properties()
+    expect.equal([shown["Status"], shown["SdkName"]], ["Running", "temporal-python"], "its description")
+    expect.equal(await at.cli.refused(*describe, at.id()), f"Worker {at.id()} not found", "nobody")
