@@ -95,8 +95,12 @@ func register(registry worker.WorkflowRegistry) {
 var quiet = sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT")
+	chosen := cases
+	switch {
+	case len(os.Args) == 3 && os.Args[2] == "visibility":
+		chosen = visibility
+	case len(os.Args) != 2:
+		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT [visibility]")
 		os.Exit(2)
 	}
 	c, err := client.Dial(client.Options{HostPort: os.Args[1], Logger: quiet})
@@ -105,10 +109,12 @@ func main() {
 		os.Exit(1)
 	}
 	results := map[bool]int{}
-	results[runCase(os.Args[1], c, first.name, first.function)]++
+	if len(os.Args) == 2 {
+		results[runCase(os.Args[1], c, first.name, first.function)]++
+	}
 	var mutex sync.Mutex
 	var running sync.WaitGroup
-	for name, function := range cases {
+	for name, function := range chosen {
 		running.Go(func() {
 			passed := runCase(os.Args[1], c, name, function)
 			mutex.Lock()

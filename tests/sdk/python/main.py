@@ -51,6 +51,8 @@ PYTHON_SUITES = [
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
+# Of lists and batches: by their names only, until Everlog has these.
+LISTS = ["visibility", "visibility.go"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
@@ -69,7 +71,9 @@ def arguments() -> argparse.Namespace:
         "--address", help="HOST:PORT of a server that runs already (the kill suite is skipped)"
     )
     parser.add_argument(
-        "--reference", action="store_true", help="a real Temporal server: skip what is Everlog's own"
+        "--reference",
+        action="store_true",
+        help="a real Temporal server, which is started if none is named: skip what is Everlog's own",
     )
     parser.add_argument(
         "--kafka", action="store_true", help="Everlog with its log on a Kafka broker that is started for it"
@@ -79,7 +83,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
-    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES
+    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES + LISTS
     suites = f"{' '.join(known)}, MODULE.CASE, samples, or samples.LANGUAGE"
     parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
@@ -93,14 +97,18 @@ def arguments() -> argparse.Namespace:
 
 
 async def run(options: argparse.Namespace, folder: Path) -> int:
-    sys.path[:0] = [str(HERE), str(SDK / "kill"), str(REPOSITORY / "tests" / "patience")]
+    tests = REPOSITORY / "tests"
+    sys.path[:0] = [str(HERE), str(SDK / "kill"), str(tests / "patience"), str(tests / "temporal")]
     from case import Report
+    import servers
     from server import Broker, Server, ServerFailed
 
     if not options.verbose:
         be_quiet()
     report = Report()
     wanted = options.suites or PYTHON_SUITES + OTHER_SUITES
+    if options.reference and options.server == EVERLOG and not options.address:
+        options.server = servers.command(reference=True)
     if options.server == EVERLOG and not options.address and wanted != ["checker"]:
         # It builds what has changed, which may take longer than a server may take to answer.
         subprocess.run([REPOSITORY / "everlog", "--help"], stdout=subprocess.DEVNULL, check=True)
@@ -109,8 +117,8 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         LEFT.append(broker.stop)
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
-    of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
-    programs = [s for s in ["go", *LANGUAGE_SUITES] if s in wanted]
+    of_python = [s for s in wanted if s.split(".")[0] in [*PYTHON_SUITES, LISTS[0]] and s != LISTS[1]]
+    programs = [s for s in ["go", *LANGUAGE_SUITES, LISTS[1]] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address
@@ -131,8 +139,10 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         if of_python:
             await run_python(options, (address, workers_address), of_python, report)
         for language in programs:
-            command = [str(SDK / language / "run"), address]
-            await run_program(report, language, command, with_packages(folder))
+            part, _, of = language.partition(".")
+            command = [str(SDK / (of or part) / "run"), address, *([part] if of else [])]
+            late = {"LISTS_COME_LATE": "1"} if options.reference else {}
+            await run_program(report, language, command, with_packages(folder) | late)
         if samples:
             await run_samples(report, (address, workers_address), samples, folder)
         if "checker" in wanted:
