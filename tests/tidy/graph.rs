@@ -22,7 +22,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-visibility", &["everlog-engine"]),
     (
         "everlog-partition",
-        &["everlog-avro", "everlog-engine", "everlog-log", "everlog-store", "everlog-wire"],
+        &[
+            "everlog-avro",
+            "everlog-engine",
+            "everlog-log",
+            "everlog-store",
+            "everlog-visibility",
+            "everlog-wire",
+        ],
     ),
     (
         "everlog-ingress",

@@ -19,6 +19,7 @@ mod state;
 mod stats;
 mod tasks;
 mod timers;
+mod visibility;
 
 pub use crate::config::Config;
 pub use crate::error::{Error, RowsFault};
@@ -46,3 +47,8 @@ pub use crate::public::outputs::{NameResolver, Unnamed};
 pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};
 pub use crate::stats::{Rejections, Stats};
+pub use crate::visibility::check::index_differences;
+pub use crate::visibility::messages::{
+    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
+    WantedPage,
+};

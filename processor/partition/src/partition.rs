@@ -41,6 +41,7 @@ use crate::tasks::lost_deliveries::LostDeliveries;
 use crate::tasks::task_offers::TaskOffers;
 use crate::tasks::task_payload;
 use crate::timers::timer_schedule::TimerSchedule;
+use crate::visibility::reads::VisibilityReads;
 
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
@@ -57,6 +58,7 @@ pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = AllRules> {
     pub(crate) timers: TimerSchedule,
     pub(crate) offers: TaskOffers,
     pub(crate) waiters: ReadWaiters,
+    pub(crate) visibility: VisibilityReads,
     pub(crate) outbox: Outbox,
     pub(crate) ingest_queue: IngestQueue,
     pub(crate) ownership: Ownership,
@@ -80,7 +82,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
         let commits = Commits::new(log.fence(id)?, &config);
-        let runs = RunStore::new(store, config.cached_runs_max);
+        let runs = RunStore::new(id, store, config.cached_runs_max);
         Ok(Self {
             context: PartitionContext::new(id, &*log, config, send, stats),
             log,
@@ -91,6 +93,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             timers: TimerSchedule::default(),
             offers: TaskOffers::new(dispatcher),
             waiters: ReadWaiters::default(),
+            visibility: VisibilityReads::default(),
             outbox: Outbox::default(),
             ingest_queue: IngestQueue::default(),
             ownership: Ownership::default(),
@@ -134,6 +137,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             && matches!(
                 event,
                 InboxMessage::Read { .. }
+                    | InboxMessage::Visibility { .. }
                     | InboxMessage::Watch { .. }
                     | InboxMessage::Query { .. }
                     | InboxMessage::AwaitUpdate { .. }
@@ -189,6 +193,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let reading = self.read(&address, want)?;
                 send_reply(reply, reading);
             }
+            InboxMessage::Visibility { read, slot, reply } => self.read_visibility(&read, slot, reply)?,
             InboxMessage::Watch { address, known_event_id, slot: _slot, reply } => {
                 self.watch(&address, known_event_id, reply)?;
             }
@@ -238,6 +243,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.delete_histories(now_ms)?;
             self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
+            self.mind_index()?;
             self.send_next();
             self.outbox.send(&*self.log, &self.context, &mut self.journal, now_ms);
         } // What others append is bounded by nothing else.
@@ -250,7 +256,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(failure) = self.offers.take_failure() {
             return Err(failure);
         }
-        let more = more || (self.ownership.is_serving() && self.offers.has_unoffered());
+        let has_more =
+            self.offers.has_unoffered() || self.visibility.are_under_way() || self.has_index_to_make();
+        let more = more || (self.ownership.is_serving() && has_more);
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 

@@ -18,6 +18,7 @@ use crate::model::types::{
     WorkflowTask,
 };
 use crate::reads::update_waiters::NEWS_MAX;
+use crate::visibility::messages::{VisibilityAnswer, VisibilityRead};
 
 /// Reaches every partition. Cheap to clone.
 #[derive(Clone)]
@@ -47,6 +48,17 @@ impl Router {
         admission: Arc<Admission>,
     ) -> Self {
         Self { partitions, send, dispatcher, admission }
+    }
+
+    /// A page or a count of a partition's runs.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; it may be asked again.
+    pub async fn visibility(&self, partition: u32, read: VisibilityRead) -> CallResult<VisibilityAnswer> {
+        let slot = self.admission.enter(partition, AdmissionClass::Read)?;
+        let (sender, receiver) = oneshot::channel();
+        self.post(partition, InboxMessage::Visibility { read, slot, reply: sender })?;
+        receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
     /// Journals an order and answers when it is durable and applied.

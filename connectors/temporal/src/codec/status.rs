@@ -136,7 +136,7 @@ pub(crate) fn of_failure(failure: CallFailure) -> Status {
             let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
-        CallFailure::Unavailable => Status::unavailable(failure.to_string()),
+        CallFailure::Unavailable | CallFailure::Indexing { .. } => Status::unavailable(failure.to_string()),
         CallFailure::Moved => moved(),
         CallFailure::Internal => Status::internal(failure.to_string()),
     }

@@ -58,7 +58,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn follow(&mut self, now_ms: i64) -> Result<bool, Error> {
         if self.ownership.is_replaying() {
             // Rows of changed runs are counted only here.
-            self.runs.flush();
+            self.runs.flush()?;
         }
         // What is taken at once, and what comes of it, fits into what may wait.
         let room = self.overfull_bytes().saturating_sub(self.uncommitted_bytes()) / YIELD;

@@ -16,7 +16,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if !self.commits.is_due(&self.context.config, self.uncommitted_bytes(), now_ms) {
             return Ok(());
         }
-        self.runs.flush();
+        self.runs.flush()?;
         if R::keeps(Rule::MessageRows) {
             self.outbox.write_rows(self.runs.store(), self.context.first_bucket());
         }

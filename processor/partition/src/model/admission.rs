@@ -15,6 +15,12 @@ pub enum CallFailure {
     /// Another node serves the partition; nothing was taken.
     #[error("the partition is served by another node")]
     Moved,
+    /// The partition makes its index anew; lists and counts have to wait.
+    #[error("the index of the partition is being made: {percent} % are done")]
+    Indexing {
+        /// How much is done.
+        percent: u32,
+    },
     /// The disk has no room; nothing was taken.
     #[error("the log has no space left")]
     Full,

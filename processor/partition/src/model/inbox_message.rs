@@ -18,6 +18,7 @@ use crate::model::task_types::{TaskRef, Waiting};
 use crate::model::types::{
     Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want, WorkflowTask,
 };
+use crate::visibility::messages::{VisibilityAnswer, VisibilityRead};
 
 /// Sends an event to the thread that owns a partition; false where it is gone.
 pub type PartitionSender = Arc<dyn Fn(u32, InboxMessage) -> bool + std::marker::Send + Sync>;
@@ -89,6 +90,15 @@ pub enum InboxMessage {
         reply: oneshot::Sender<CallResult<Option<UpdateStanding>>>,
         /// Where goes what comes of it later.
         news: mpsc::Sender<UpdateNews>,
+    },
+    /// A list or a count of runs.
+    Visibility {
+        /// Which runs.
+        read: VisibilityRead,
+        /// Its place among the waiting readers; given back with the answer.
+        slot: AdmissionSlot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<CallResult<VisibilityAnswer>>,
     },
     /// A question to a run's worker.
     Query {
@@ -208,6 +218,7 @@ impl InboxMessage {
             Self::AwaitUpdate { reply, .. } => send_reply(reply, Err(failure)),
             Self::CompleteTask { reply, .. } => send_reply(reply, Err(failure)),
             Self::Read { reply, .. } => send_reply(reply, Err(failure)),
+            Self::Visibility { reply, .. } => send_reply(reply, Err(failure)),
             Self::Query { reply, .. } => send_reply(reply, Err(failure)),
             Self::LoadTask { reply, .. } => send_reply(reply, Err(failure)),
             Self::Watch { .. }

@@ -54,6 +54,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
         }
         partition.position.incarnation = partition.context.incarnation.to_vec().into();
+        partition.open_index()?;
         partition.lost_deliveries.set_look_back(partition.position.applied);
         partition.find_messages()?;
         partition.namespace_deletions.find(partition.runs.rows(), partition.context.first_bucket())?;
@@ -126,7 +127,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.replay_record(record)?;
                 if self.uncommitted_bytes().saturating_sub(flushed_bytes) > bytes_max / 8 {
                     // Rows of changed runs are counted only here.
-                    self.runs.flush();
+                    self.runs.flush()?;
                     flushed_bytes = self.uncommitted_bytes();
                 }
                 if self.uncommitted_bytes() > bytes_max {
@@ -191,7 +192,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             let record = Record::new(self.position.term, Body::Settings(settings));
             self.journal.push_first(record);
         }
-        self.runs.flush();
+        self.runs.flush()?;
         self.context.stats.fence.store(self.commits.fence(), Ordering::Relaxed);
         self.context.stats.term.store(self.position.term, Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
@@ -218,7 +219,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Everything that waits for a worker is offered once more, in slices.
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
         if self.ownership.is_serving() {
-            self.runs.flush();
+            self.runs.flush()?;
             self.offers.set_unoffered(Some(TimerRows::of(&self.context, WAITING_MS)));
         }
         for query_id in self.waiters.queries.untaken() {
@@ -241,7 +242,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Brings every alarm before `horizon_ms` into the due index.
     pub(crate) fn reach(&mut self, horizon_ms: i64) -> Result<(), Error> {
-        self.runs.flush();
+        self.runs.flush()?;
         let from_ms = self.timers.due.horizon_ms().max(DELETION_MS + 1);
         self.timers.due.reached(horizon_ms);
         let grace = Grace { owner_ms: self.position.owner_ms };

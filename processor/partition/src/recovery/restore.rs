@@ -9,11 +9,15 @@ use everlog_log::{Log, Offset, Topic};
 use everlog_store::{CommittedRows, RowsCheckpoint, Space};
 use everlog_wire::{Position, RestoreCheckpoint};
 
+use everlog_visibility::index::stale_row;
+
 use crate::error::{Error, RowsFault};
 use crate::invariants::{Rule, Rules};
+use crate::model::keys::RunKey;
 use crate::partition::Partition;
 use crate::recovery::history_backfill::HistoryBackfill;
 use crate::stats::Stats;
+use crate::visibility::index_rows::stored_key;
 
 /// Bytes of rows that are written together.
 const WRITE_BYTES: usize = 1 << 20;
@@ -217,6 +221,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Restorer<'_, L, B, R> {
         loop {
             let mut rows = Rows {
                 base: self.base,
+                partition: self.id,
+                from,
                 space,
                 changes: Vec::new(),
                 waiting_bytes: 0,
@@ -271,6 +277,9 @@ fn outside(partition: u32, topic: Topic, error: everlog_log::Error) -> Error {
 /// Rows on their way from a topic into the base.
 struct Rows<'a, B: CommittedRows> {
     base: &'a B,
+    partition: u32,
+    /// Where the restore of the topic began.
+    from: Offset,
     space: Space,
     changes: Vec<(Bytes, Option<Bytes>)>,
     waiting_bytes: usize,
@@ -292,10 +301,27 @@ impl<B: CommittedRows> Rows<'_, B> {
         self.failed.is_none() && self.bytes < SLICE_BYTES
     }
 
+    /// The runs whose rows change are not what the index says of them. Where there was no row, there is no index.
+    fn stale(&self, changes: &[(Bytes, Option<Bytes>)]) -> Vec<(Bytes, Bytes)> {
+        if self.space != Space::State || self.from == 0 {
+            return Vec::new();
+        }
+        let runs = changes.iter().filter_map(|(key, _)| RunKey::of_row(key));
+        runs.map(|run| {
+            let (key, value) = stale_row(run.bytes());
+            (stored_key(self.partition, &key), value)
+        })
+        .collect()
+    }
+
     fn write(&mut self) {
         let changes = std::mem::take(&mut self.changes);
         self.waiting_bytes = 0;
-        let mut rows = changes.iter().map(|(key, value)| (self.space, key.as_ref(), value.as_deref()));
+        let mut stale = self.stale(&changes);
+        stale.dedup();
+        let rows = changes.iter().map(|(key, value)| (self.space, key.as_ref(), value.as_deref()));
+        let stale = stale.iter().map(|(key, value)| (Space::Index, key.as_ref(), Some(value.as_ref())));
+        let mut rows = rows.chain(stale);
         if let Err(error) = self.base.write(&mut rows, None) {
             self.failed.get_or_insert(error);
         }

@@ -223,7 +223,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         }
         let Some(mut pass) = self.namespace_deletions.take(now_ms) else { return Ok(()) };
         // A run that was not written yet is one all the same.
-        self.runs.flush();
+        self.runs.flush()?;
         let mut buckets = pass.buckets.take().unwrap_or_else(|| self.context.buckets().collect());
         let (mut runs_left, mut rows_left) = (RUNS_MAX, ROWS_MAX);
         for _bucket in 0..BUCKETS_MAX {

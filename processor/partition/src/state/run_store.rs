@@ -7,11 +7,15 @@ use bytes::Bytes;
 use everlog_engine::machine::update::Done;
 use everlog_engine::{Current, Grace, Run, SizeWarning};
 use everlog_store::{CommittedRows, Space, Store};
+use everlog_visibility::index::Error as IndexError;
+use everlog_visibility::record::Record;
 use everlog_wire::rows::{self, Builder};
 use prost::Message;
 
 use crate::error::Error;
 use crate::model::keys::{DELETION_MS, RunKey, WorkflowKey, history_key, state_key, timer_key};
+use crate::visibility::index_rows::PartitionIndex;
+use crate::visibility::run_index::RunIndex;
 
 /// The cached runs and the store beneath.
 pub struct RunStore<B: CommittedRows> {
@@ -21,6 +25,7 @@ pub struct RunStore<B: CommittedRows> {
     currents: HashMap<WorkflowKey, String>,
     dirty: Vec<RunKey>,
     cached_max: usize,
+    index: RunIndex,
 }
 
 struct Resident {
@@ -34,9 +39,48 @@ struct Resident {
 
 impl<B: CommittedRows> RunStore<B> {
     /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
-    pub fn new(store: Store<B>, cached_max: usize) -> Self {
+    pub fn new(partition: u32, store: Store<B>, cached_max: usize) -> Self {
         let (resident, currents) = (HashMap::new(), HashMap::new());
-        Self { store, resident, currents, dirty: Vec::new(), cached_max }
+        let index = RunIndex::new(partition);
+        Self { store, resident, currents, dirty: Vec::new(), cached_max, index }
+    }
+
+    /// The index is what the rows say, once they are restored. Nothing may have changed before.
+    pub fn open_index(&mut self) -> Result<(), Error> {
+        self.index.open(&self.store)
+    }
+
+    /// The index of the runs.
+    pub fn index(&self) -> &RunIndex {
+        &self.index
+    }
+
+    /// The index, to be told who reads it.
+    pub fn index_mut(&mut self) -> &mut RunIndex {
+        &mut self.index
+    }
+
+    /// Makes a part of an index that is not complete.
+    pub fn build_index(&mut self, rows_max: usize) -> Result<(), Error> {
+        self.flush()?;
+        let Self { store, resident, index, .. } = self;
+        index.build(rows_max, store, |store, key| {
+            let run = match resident.get(key) {
+                Some(resident) => Some(Arc::clone(&resident.run)),
+                None => load(store, key)?.map(Arc::new),
+            };
+            Ok(run.map(|run| Record::of(&run)))
+        })?;
+        index.flush(store)
+    }
+
+    /// Reads the index, every change up to here included; none where it is damaged, and is made anew.
+    pub fn read_index<T>(
+        &mut self,
+        read: impl FnOnce(&PartitionIndex<'_, B>) -> Result<T, IndexError<everlog_store::Error>>,
+    ) -> Result<Option<T>, Error> {
+        let result = read(&self.index.rows(&self.store));
+        self.index.sound(result)
     }
 
     /// The store, for rows that are not part of a run.
@@ -67,7 +111,7 @@ impl<B: CommittedRows> RunStore<B> {
         if let Some(resident) = self.resident.get(key) {
             return Ok(Some(resident.run.clone()));
         }
-        let Some(run) = self.load(key)?.map(Arc::new) else { return Ok(None) };
+        let Some(run) = load(&self.store, key)?.map(Arc::new) else { return Ok(None) };
         let resident =
             Resident { run: run.clone(), base: Some(run.clone()), dirty: false, warned: Vec::new() };
         self.resident.insert(key.clone(), resident);
@@ -88,7 +132,7 @@ impl<B: CommittedRows> RunStore<B> {
     pub fn look(&self, key: &RunKey) -> Result<Option<Arc<Run>>, Error> {
         match self.resident.get(key) {
             Some(resident) => Ok(Some(Arc::clone(&resident.run))),
-            None => Ok(self.load(key)?.map(Arc::new)),
+            None => Ok(load(&self.store, key)?.map(Arc::new)),
         }
     }
 
@@ -145,8 +189,8 @@ impl<B: CommittedRows> RunStore<B> {
         self.store.put(Space::State, row, done.encode_to_vec().into());
     }
 
-    /// Writes the rows of every changed run, and the rows of their alarms, into the store's overlay.
-    pub fn flush(&mut self) {
+    /// Writes the rows of every changed run, of their alarms, and of the index into the store's overlay.
+    pub fn flush(&mut self) -> Result<(), Error> {
         for key in std::mem::take(&mut self.dirty) {
             let Some(resident) = self.resident.get_mut(&key) else { continue };
             resident.dirty = false;
@@ -158,6 +202,7 @@ impl<B: CommittedRows> RunStore<B> {
                     None => self.store.delete(Space::State, row),
                 }
             });
+            self.index.changed(&key, base.as_deref(), Some(&resident.run), &mut self.store)?;
             let before = base.as_deref().map(timers_ms).unwrap_or_default();
             let after = timers_ms(&resident.run);
             for (before_ms, after_ms) in
@@ -171,6 +216,7 @@ impl<B: CommittedRows> RunStore<B> {
                 }
             }
         }
+        self.index.flush(&mut self.store)
     }
 
     /// Forgets unchanged runs beyond what may stay in memory.
@@ -220,7 +266,7 @@ impl<B: CommittedRows> RunStore<B> {
 
     /// Deletes all of a run but its history.
     pub fn delete_state(&mut self, key: &RunKey) -> Result<(), Error> {
-        self.flush();
+        self.flush()?;
         let mut rows = Vec::new();
         self.store.scan(Space::State, key.bytes(), &state_key(key, &[u8::MAX]), &mut |row, _| {
             rows.push(Bytes::copy_from_slice(row));
@@ -234,6 +280,7 @@ impl<B: CommittedRows> RunStore<B> {
             self.store.delete(Space::Timers, timer_key(key, due_ms));
         }
         if let Some(run) = run {
+            self.index.changed(key, Some(&run), None, &mut self.store)?;
             let workflow = WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id);
             if self.current(&workflow)?.as_deref() == Some(run.start.run_id.as_str()) {
                 self.currents.remove(&workflow);
@@ -242,28 +289,28 @@ impl<B: CommittedRows> RunStore<B> {
         }
         Ok(())
     }
+}
 
-    fn load(&self, key: &RunKey) -> Result<Option<Run>, Error> {
-        let mut builder = Builder::default();
-        let mut damage = None;
-        // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
-        let mut from = Some([0]);
-        while let Some(first) = from.take() {
-            let (first, end) = (state_key(key, &first), state_key(key, &rows::PARTS_END));
-            self.store.scan(Space::State, &first, &end, &mut |row, value| {
-                let suffix = &row[key.bytes().len()..];
-                if rows::is_part(suffix) {
-                    damage = builder.row(suffix, value).err();
-                } else {
-                    from = Some(rows::LOOKED_UP_END);
-                }
-                damage.is_none() && from.is_none()
-            })?;
-        }
-        match damage {
-            Some(damage) => Err(damage.into()),
-            None => Ok(builder.finish()?),
-        }
+fn load<B: CommittedRows>(store: &Store<B>, key: &RunKey) -> Result<Option<Run>, Error> {
+    let mut builder = Builder::default();
+    let mut damage = None;
+    // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
+    let mut from = Some([0]);
+    while let Some(first) = from.take() {
+        let (first, end) = (state_key(key, &first), state_key(key, &rows::PARTS_END));
+        store.scan(Space::State, &first, &end, &mut |row, value| {
+            let suffix = &row[key.bytes().len()..];
+            if rows::is_part(suffix) {
+                damage = builder.row(suffix, value).err();
+            } else {
+                from = Some(rows::LOOKED_UP_END);
+            }
+            damage.is_none() && from.is_none()
+        })?;
+    }
+    match damage {
+        Some(damage) => Err(damage.into()),
+        None => Ok(builder.finish()?),
     }
 }
 
@@ -296,9 +343,9 @@ mod tests {
         builder.row(b"h", &ExecutionInfo { signals: 2, ..ExecutionInfo::default() }.encode_to_vec()).unwrap();
         let run = Arc::new(builder.finish().unwrap().unwrap());
 
-        let mut runs = RunStore::new(Store::new(MemoryRows::default()), 0);
+        let mut runs = RunStore::new(0, Store::new(MemoryRows::default()), 0);
         assert_eq!(runs.put(&key, run.clone()), None);
-        runs.flush();
+        runs.flush().unwrap();
         runs.evict();
         assert_eq!(runs.get(&key).unwrap(), Some(run.clone()));
         runs.evict();
