@@ -16,6 +16,7 @@ mod rpc;
 mod server;
 mod service;
 mod tasks;
+mod visibility;
 
 use std::future::Future;
 use std::pin::Pin;

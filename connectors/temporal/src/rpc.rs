@@ -47,6 +47,12 @@ macro_rules! rpcs {
                 ResetWorkflowExecution             = reset::reset,                       name,  Execution,         never,          once;
                 TerminateWorkflowExecution         = signal::terminate,                  name,  Execution,         never,          once;
                 DeleteWorkflowExecution            = signal::delete,                     name,  Execution,         never,          once;
+                ListOpenWorkflowExecutions         = visibility::list_open,              name,  AnyNode,           never,          repeatable;
+                ListClosedWorkflowExecutions       = visibility::list_closed,            name,  AnyNode,           never,          repeatable;
+                ListWorkflowExecutions             = visibility::list,                   name,  AnyNode,           never,          repeatable;
+                ListArchivedWorkflowExecutions     = visibility::list_archived,          name,  AnyNode,           never,          repeatable;
+                ScanWorkflowExecutions             = visibility::scan,                   name,  AnyNode,           never,          repeatable;
+                CountWorkflowExecutions            = visibility::count,                  name,  AnyNode,           never,          repeatable;
                 GetSearchAttributes                = operator::everywhere,               none,  AnyNode,           never,          repeatable;
                 RespondQueryTaskCompleted          = query::respond,                     token, TaskToken,         never,          once;
                 ResetStickyTaskQueue               = task_queue::reset_sticky,           name,  Execution,         never,          once;

@@ -44,7 +44,7 @@ pub(crate) async fn info(
         sdk_metadata: true,
         supports_schedules: false,
         build_id_based_versioning: true,
-        count_group_by_execution_status: false,
+        count_group_by_execution_status: true,
         nexus: false,
         server_scaled_deployments: false,
         server_scaled_provider_cloud_run: false,

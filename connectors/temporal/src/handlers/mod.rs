@@ -13,6 +13,7 @@ pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod task_queue;
 pub(crate) mod update;
+pub(crate) mod visibility;
 pub(crate) mod worker_registry;
 pub(crate) mod workflow_task;
 pub(crate) mod workflow_task_completed;

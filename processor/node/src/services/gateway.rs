@@ -118,14 +118,17 @@ pub fn open_namespaces(
     Ok((namespaces, metrics))
 }
 
+/// The version of Temporal's server whose features are served: clients turn their own on and off by it.
+const TEMPORAL_VERSION: &str = "1.29.1";
+
 fn about(config: &Config, backend: &LogBackend) -> About {
     let log = backend.log();
     About {
-        server_version: env!("CARGO_PKG_VERSION").into(),
+        server_version: format!("{TEMPORAL_VERSION}-everlog.{}", env!("CARGO_PKG_VERSION")),
         cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
         cluster_name: config.server.name.clone(),
         partitions: log.partitions(),
         persistence_store: backend.store_name().into(),
-        visibility_store: String::new(),
+        visibility_store: "rocksdb".into(),
     }
 }

@@ -1,0 +1,73 @@
+//! A count over all partitions that may have a match.
+
+use std::collections::BTreeMap;
+
+use everlog_partition::{VisibilityRead, VisibilityWant, WantedCount};
+use everlog_visibility::attribute::{Attribute, SYSTEM, Source, SystemAttribute};
+use everlog_visibility::query::Query;
+use tonic::Status;
+
+use crate::Gateway;
+use crate::visibility::list::partitions_of;
+use crate::visibility::partitions::{PartitionQuestion, ask};
+
+/// What the runs of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grouped {
+    /// They have no value.
+    Missing,
+    /// A status: a number of `WorkflowExecutionStatus`.
+    Status(i32),
+    /// A keyword.
+    Keyword(String),
+}
+
+/// How many runs match.
+#[derive(Default)]
+pub(crate) struct Counted {
+    /// All of them.
+    pub count: i64,
+    /// Those of each group, where groups were asked for; never 0.
+    pub groups: BTreeMap<Grouped, i64>,
+}
+
+/// Counts the runs that match.
+///
+/// # Errors
+/// UNAVAILABLE while a partition is served by nobody.
+pub(crate) async fn counts(gateway: &Gateway, namespace_id: &str, query: Query) -> Result<Counted, Status> {
+    let read = VisibilityRead {
+        namespace_id: namespace_id.to_owned(),
+        filter: query.filter.encode(),
+        want: Some(VisibilityWant::Count(wanted(query.group_by.as_ref()))),
+    };
+    let partitions = partitions_of(&query.filter, namespace_id, gateway.about.partitions);
+    let question = |partition| PartitionQuestion { partition, read: Some(read.clone()) };
+    let answers = ask(gateway, partitions.into_iter().map(question).collect()).await?;
+    let mut counted = Counted::default();
+    for answer in answers {
+        let mut counts = answer.counts.into_iter();
+        counted.count += counts.next().map_or(0, |all| all.count);
+        for group in counts {
+            let value = match (group.keyword, group.number) {
+                (Some(keyword), _) => Grouped::Keyword(keyword),
+                (None, Some(number)) => Grouped::Status(i32::try_from(number).unwrap_or_default()),
+                (None, None) => Grouped::Missing,
+            };
+            *counted.groups.entry(value).or_default() += group.count;
+        }
+    }
+    Ok(counted)
+}
+
+fn wanted(group_by: Option<&Attribute>) -> WantedCount {
+    let Some(Attribute { source, .. }) = group_by else { return WantedCount::default() };
+    match source {
+        Source::Named(name) => WantedCount { group_by: name.clone(), is_system: false },
+        Source::System(attribute) => {
+            let named = |(_, known): &&(&str, SystemAttribute)| known == attribute;
+            let name = SYSTEM.iter().find(named).map_or("", |(name, _)| name);
+            WantedCount { group_by: name.to_owned(), is_system: true }
+        }
+    }
+}
