@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-wire", &["everlog-engine"]),
     ("everlog-avro", &["everlog-engine"]),
     ("everlog-registry", &["everlog-avro", "everlog-log"]),
-    ("everlog-visibility", &["everlog-engine"]),
+    ("everlog-visibility", &["everlog-engine", "everlog-store"]),
     (
         "everlog-partition",
         &[

@@ -42,13 +42,13 @@ pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
     Reading, Receipt, RemoteClaim, UpdateNews, Want, WorkflowTask,
 };
+pub use crate::model::visibility_messages::{
+    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
+    WantedPage,
+};
 pub use crate::partition::Partition;
 pub use crate::public::outputs::{NameResolver, Unnamed};
 pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};
 pub use crate::stats::{Rejections, Stats};
 pub use crate::visibility::check::index_differences;
-pub use crate::visibility::messages::{
-    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
-    WantedPage,
-};

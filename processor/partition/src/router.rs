@@ -17,8 +17,8 @@ use crate::model::types::{
     Completion, Delivery, Poll, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want,
     WorkflowTask,
 };
+use crate::model::visibility_messages::{VisibilityAnswer, VisibilityRead};
 use crate::reads::update_waiters::NEWS_MAX;
-use crate::visibility::messages::{VisibilityAnswer, VisibilityRead};
 
 /// Reaches every partition. Cheap to clone.
 #[derive(Clone)]

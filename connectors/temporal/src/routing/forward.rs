@@ -20,10 +20,10 @@ use crate::codec::body_buffer::{BodyBuffer, PREFIX_ROOM_BYTES};
 use crate::codec::grpc_timeout;
 use crate::codec::{random_ids, status};
 use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
+use crate::routing::partition_reads;
 use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 use crate::routing::route::{self, Route};
 use crate::rpc::{RoutingKey, Rpc};
-use crate::visibility::partitions;
 use crate::{Gateway, Later, Limits};
 
 /// How long a call waits for an owner of its partition, before it is refused with UNAVAILABLE. A takeover takes less.
@@ -73,9 +73,10 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if request.uri().path() == partitions::PATH && request.extensions().get::<Forwarded>().is_some() {
+        if request.uri().path() == partition_reads::PATH && request.extensions().get::<Forwarded>().is_some()
+        {
             let gateway = Arc::clone(&self.gateway);
-            return Box::pin(async move { Ok(partitions::answer_peer(&gateway, request).await) });
+            return Box::pin(async move { Ok(partition_reads::answer_peer(&gateway, request).await) });
         }
         let mut inner = self.inner.clone();
         std::mem::swap(&mut inner, &mut self.inner);

@@ -2,5 +2,6 @@
 
 pub(crate) mod delivery_receipt;
 pub(crate) mod forward;
+pub(crate) mod partition_reads;
 pub(crate) mod peers;
 pub(crate) mod route;

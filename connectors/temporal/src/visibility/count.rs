@@ -8,8 +8,8 @@ use everlog_visibility::query::Query;
 use tonic::Status;
 
 use crate::Gateway;
+use crate::routing::partition_reads::{PartitionQuestion, ask};
 use crate::visibility::list::partitions_of;
-use crate::visibility::partitions::{PartitionQuestion, ask};
 
 /// What the runs of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(crate) enum Grouped {
 
 /// How many runs match.
 #[derive(Default)]
-pub(crate) struct Counted {
+pub(crate) struct CountedRuns {
     /// All of them.
     pub count: i64,
     /// Those of each group, where groups were asked for; never 0.
@@ -35,7 +35,11 @@ pub(crate) struct Counted {
 ///
 /// # Errors
 /// UNAVAILABLE while a partition is served by nobody.
-pub(crate) async fn counts(gateway: &Gateway, namespace_id: &str, query: Query) -> Result<Counted, Status> {
+pub(crate) async fn counts(
+    gateway: &Gateway,
+    namespace_id: &str,
+    query: Query,
+) -> Result<CountedRuns, Status> {
     let read = VisibilityRead {
         namespace_id: namespace_id.to_owned(),
         filter: query.filter.encode(),
@@ -44,7 +48,7 @@ pub(crate) async fn counts(gateway: &Gateway, namespace_id: &str, query: Query) 
     let partitions = partitions_of(&query.filter, namespace_id, gateway.about.partitions);
     let question = |partition| PartitionQuestion { partition, read: Some(read.clone()) };
     let answers = ask(gateway, partitions.into_iter().map(question).collect()).await?;
-    let mut counted = Counted::default();
+    let mut counted = CountedRuns::default();
     for answer in answers {
         let mut counts = answer.counts.into_iter();
         counted.count += counts.next().map_or(0, |all| all.count);

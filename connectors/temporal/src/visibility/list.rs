@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::Gateway;
 use crate::codec::status::invalid;
-use crate::visibility::partitions::{PartitionQuestion, ask};
+use crate::routing::partition_reads::{PartitionQuestion, ask};
 
 /// Runs of a page, at most, and where the request names no size.
 const PAGE_ROWS_MAX: usize = 1_000;

@@ -3,4 +3,3 @@
 pub(crate) mod count;
 pub(crate) mod list;
 pub(crate) mod listed;
-pub(crate) mod partitions;

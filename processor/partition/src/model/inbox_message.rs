@@ -18,7 +18,7 @@ use crate::model::task_types::{TaskRef, Waiting};
 use crate::model::types::{
     Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want, WorkflowTask,
 };
-use crate::visibility::messages::{VisibilityAnswer, VisibilityRead};
+use crate::model::visibility_messages::{VisibilityAnswer, VisibilityRead};
 
 /// Sends an event to the thread that owns a partition; false where it is gone.
 pub type PartitionSender = Arc<dyn Fn(u32, InboxMessage) -> bool + std::marker::Send + Sync>;

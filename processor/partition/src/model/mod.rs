@@ -8,3 +8,4 @@ pub(crate) mod priority;
 pub(crate) mod reply;
 pub(crate) mod task_types;
 pub(crate) mod types;
+pub(crate) mod visibility_messages;

@@ -16,8 +16,8 @@ use crate::invariants::{Rule, Rules};
 use crate::model::keys::RunKey;
 use crate::partition::Partition;
 use crate::recovery::history_backfill::HistoryBackfill;
+use crate::state::index_rows::stored_key;
 use crate::stats::Stats;
-use crate::visibility::index_rows::stored_key;
 
 /// Bytes of rows that are written together.
 const WRITE_BYTES: usize = 1 << 20;

@@ -14,8 +14,8 @@ use prost::Message;
 
 use crate::error::Error;
 use crate::model::keys::{DELETION_MS, RunKey, WorkflowKey, history_key, state_key, timer_key};
-use crate::visibility::index_rows::PartitionIndex;
-use crate::visibility::run_index::RunIndex;
+use crate::state::index_rows::PartitionIndex;
+use crate::state::run_index::RunIndex;
 
 /// The cached runs and the store beneath.
 pub struct RunStore<B: CommittedRows> {

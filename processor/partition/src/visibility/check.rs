@@ -5,8 +5,8 @@ use everlog_visibility::index::{Error as IndexError, check};
 use everlog_visibility::record::Record;
 
 use crate::error::Error;
+use crate::state::run_index::{namespace_of, runs_behind};
 use crate::state::run_store::RunStore;
-use crate::visibility::run_index::{namespace_of, runs_behind};
 
 /// Runs that are read at once.
 const SLICE_RUNS: usize = 1_000;
@@ -54,9 +54,9 @@ pub fn index_differences<B: CommittedRows>(
 }
 
 /// Records of runs behind a key, the last key, and whether none follows.
-type Slice = (Vec<(uuid::Uuid, Record)>, bytes::Bytes, bool);
+type RunSlice = (Vec<(uuid::Uuid, Record)>, bytes::Bytes, bool);
 
-fn slice<B: CommittedRows>(runs: &RunStore<B>, behind: &bytes::Bytes) -> Result<Slice, Error> {
+fn slice<B: CommittedRows>(runs: &RunStore<B>, behind: &bytes::Bytes) -> Result<RunSlice, Error> {
     let (keys, is_last) = runs_behind(runs.rows(), behind, SLICE_RUNS)?;
     let mut records = Vec::with_capacity(keys.len());
     for key in &keys {

@@ -18,12 +18,12 @@ use crate::invariants::Rules;
 use crate::model::admission::{AdmissionSlot, CallFailure, CallResult};
 use crate::model::keys::WorkflowKey;
 use crate::model::reply::send_reply;
-use crate::partition::Partition;
-use crate::visibility::messages::{
+use crate::model::visibility_messages::{
     LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
     WantedPage,
 };
-use crate::visibility::run_index::RecordChange;
+use crate::partition::Partition;
+use crate::state::run_index::RecordChange;
 
 /// Rows that are read of one list or count in a turn, about: other calls wait meanwhile.
 const SLICE_ROWS: usize = 1_000;
@@ -40,7 +40,7 @@ const BUILD_ROWS: usize = 200;
 const BUILDS_AT_ONCE: usize = 10;
 
 /// Where an answer goes.
-type Reply = oneshot::Sender<CallResult<VisibilityAnswer>>;
+type AnswerSender = oneshot::Sender<CallResult<VisibilityAnswer>>;
 
 /// A list or a count under way.
 struct Reading {
@@ -48,7 +48,7 @@ struct Reading {
     work: Work,
     position: ListPosition,
     _slot: AdmissionSlot,
-    reply: Reply,
+    reply: AnswerSender,
 }
 
 enum Work {
@@ -92,7 +92,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         &mut self,
         read: &VisibilityRead,
         slot: AdmissionSlot,
-        reply: Reply,
+        reply: AnswerSender,
     ) -> Result<(), Error> {
         if !self.runs.index().is_complete() {
             let percent = self.runs.index().percent(self.context.buckets());

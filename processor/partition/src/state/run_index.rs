@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::model::keys::RunKey;
-use crate::visibility::index_rows::{PartitionIndex, PartitionIndexMut, stored_key};
+use crate::state::index_rows::{PartitionIndex, PartitionIndexMut, stored_key};
 
 /// What happened to a run since lists and counts were told last.
 pub(crate) struct RecordChange {
