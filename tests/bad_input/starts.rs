@@ -118,9 +118,9 @@ pub fn attribute_rows() -> Vec<Row> {
         row(66, "removal of what is there always", story(remove_system),
             invalid("Unable to remove non-custom search attributes: WorkflowId.")),
         row(66, "visibility query with a syntax error", list("WorkflowType ="),
-            refused(Code::Unimplemented, "").until("visibility")),
+            invalid("invalid query: malformed SQL query: syntax error at position 42")),
         row(66, "visibility query with an unknown attribute", list("Nonsense = 1"),
-            refused(Code::Unimplemented, "").until("visibility")),
+            invalid("invalid query: invalid expression: column name 'Nonsense' is not a valid search attribute")),
     ]
 }
 

@@ -1,6 +1,5 @@
 """What Everlog refuses for now, and how: named, at once, and without a trace. Not for a reference server."""
 
-from typing import Any
 
 from temporalio import workflow
 from temporalio.client import Schedule, ScheduleActionStartWorkflow, ScheduleSpec
@@ -28,14 +27,9 @@ class Idle:
 
 
 @case(everlog_only=True)
-async def schedules_and_lists(world: World) -> None:
+async def schedules(world: World) -> None:
     action = ScheduleActionStartWorkflow(Idle.run, id=world.id(), task_queue=world.queue)
     creation = world.client.create_schedule(
         world.id("schedule"), Schedule(action=action, spec=ScheduleSpec())
     )
     await expect.refused(RPCStatusCode.UNIMPLEMENTED, creation)
-
-    async def listed() -> list[Any]:
-        return [found async for found in world.client.list_workflows("")]
-
-    await expect.refused(RPCStatusCode.UNIMPLEMENTED, listed())

@@ -130,7 +130,7 @@ async fn what_cannot_be_registered_or_removed_is_refused() {
     assert_eq!(listed(&mut operator).await, BTreeMap::new(), "a refusal leaves nothing");
     let keys = front.client.get_search_attributes(GetSearchAttributesRequest {}).await;
     let keys = keys.expect("there always").into_inner().keys;
-    assert_eq!((keys.len(), keys.get("TemporalChangeVersion")), (29, Some(&7)));
+    assert_eq!((keys.len(), keys.get("TemporalChangeVersion")), (33, Some(&7)));
 }
 
 #[tokio::test]

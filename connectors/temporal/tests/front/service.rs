@@ -76,7 +76,7 @@ async fn the_server_and_its_namespaces_announce_what_they_can_and_nothing_else()
         upsert_memo: true,
         eager_workflow_start: true,
         sdk_metadata: true,
-        count_group_by_execution_status: false,
+        count_group_by_execution_status: true,
         nexus: false,
         server_scaled_deployments: false,
         server_scaled_provider_cloud_run: false,
@@ -133,7 +133,7 @@ async fn text_that_is_not_utf8_and_calls_that_do_not_exist_stop_nothing() {
     let path = "/temporal.api.workflowservice.v1.WorkflowService/NoSuchCall";
     assert_eq!(send_raw(&front, path, raw.clone()).await.code(), Code::Unimplemented);
     assert_eq!(send_raw(&front, "/no.such.Service/Call", raw).await.code(), Code::Unimplemented);
-    let later = front.client.list_workflow_executions(ListWorkflowExecutionsRequest::default()).await;
+    let later = front.client.list_schedules(ListSchedulesRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
     let mut operator = OperatorServiceClient::new(front.channel.clone());
     let later = operator.list_clusters(ListClustersRequest::default()).await;
