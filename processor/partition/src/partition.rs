@@ -256,8 +256,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         if let Some(failure) = self.offers.take_failure() {
             return Err(failure);
         }
-        let has_more =
-            self.offers.has_unoffered() || self.visibility.are_under_way() || self.has_index_to_make();
+        let has_more = self.offers.has_unoffered() || self.has_index_work();
         let more = more || (self.ownership.is_serving() && has_more);
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }

@@ -94,7 +94,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         slot: AdmissionSlot,
         reply: AnswerSender,
     ) -> Result<(), Error> {
-        if !self.runs.index().is_complete() {
+        if self.lacks_index() {
             let percent = self.runs.index().percent(self.context.buckets());
             send_reply(reply, Err(CallFailure::Indexing { percent }));
             return Ok(());
@@ -118,7 +118,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 
     /// Reads a slice of each list and count under way; and where the index is not complete, makes a part of it.
     pub(crate) fn mind_index(&mut self) -> Result<(), Error> {
-        if !self.runs.index().is_complete() {
+        if self.lacks_index() {
             self.refuse_readings();
             if !self.takes_no_work() {
                 self.runs.build_index(BUILD_ROWS)?;
@@ -137,8 +137,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     /// The index lacks runs.
-    pub(crate) fn has_index_to_make(&self) -> bool {
+    pub(crate) fn lacks_index(&self) -> bool {
         !self.runs.index().is_complete()
+    }
+
+    /// A part of the index can be made, or a list or count read on.
+    pub(crate) fn has_index_work(&self) -> bool {
+        self.visibility.are_under_way() || (self.lacks_index() && !self.takes_no_work())
     }
 
     /// The index as the restored rows have it. What is missing of it is made, unless it is much: the rest is made while the
@@ -146,7 +151,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn open_index(&mut self) -> Result<(), Error> {
         self.runs.open_index()?;
         for _ in 0..BUILDS_AT_ONCE {
-            if !self.has_index_to_make() {
+            if !self.lacks_index() {
                 break;
             }
             self.runs.build_index(BUILD_ROWS)?;
