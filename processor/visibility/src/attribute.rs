@@ -61,7 +61,7 @@ pub enum SystemAttribute {
 
 /// Where the value of an attribute stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum AttributeSource {
     /// In a field of the record.
     System(SystemAttribute),
     /// Among the record's search attributes, under this name: predefined and custom ones.
@@ -72,7 +72,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attribute {
     /// Where its value stands.
-    pub source: Source,
+    pub source: AttributeSource,
     /// What its values are.
     pub kind: AttributeType,
 }
@@ -80,12 +80,12 @@ pub struct Attribute {
 impl Attribute {
     /// A system attribute.
     pub fn system(attribute: SystemAttribute) -> Self {
-        Self { source: Source::System(attribute), kind: attribute.kind() }
+        Self { source: AttributeSource::System(attribute), kind: attribute.kind() }
     }
 
     /// True of a predefined or custom attribute of this name.
     pub fn is_named(&self, name: &str) -> bool {
-        matches!(&self.source, Source::Named(own) if own == name)
+        matches!(&self.source, AttributeSource::Named(own) if own == name)
     }
 }
 
@@ -143,7 +143,8 @@ pub fn known(name: &str) -> Option<Attribute> {
         return Some(Attribute::system(*attribute));
     }
     let predefined = PREDEFINED.iter().find(|(known, _)| *known == name);
-    predefined.map(|(known, kind)| Attribute { source: Source::Named((*known).to_owned()), kind: *kind })
+    predefined
+        .map(|(known, kind)| Attribute { source: AttributeSource::Named((*known).to_owned()), kind: *kind })
 }
 
 impl SystemAttribute {

@@ -3,7 +3,7 @@
 use everlog_engine::api_types::{Execution, MapEntry, Status};
 use everlog_engine::{ExecutionInfo, Run};
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::derived;
 use crate::payload::{Json, PayloadParts};
 use crate::query::{NAMESPACE_DIVISION, parse_datetime};
@@ -191,8 +191,8 @@ impl Record {
 impl Values for Record {
     fn value(&self, attribute: &Attribute) -> Option<Value<'_>> {
         match &attribute.source {
-            Source::System(system) => self.system(*system),
-            Source::Named(name) => named(attribute.kind, self.payload(name)?),
+            AttributeSource::System(system) => self.system(*system),
+            AttributeSource::Named(name) => named(attribute.kind, self.payload(name)?),
         }
     }
 }
@@ -275,7 +275,8 @@ mod tests {
     }
 
     fn value(record: &Record, attribute: SystemAttribute) -> Option<String> {
-        let attribute = Attribute { source: Source::System(attribute), kind: AttributeType::Keyword };
+        let attribute =
+            Attribute { source: AttributeSource::System(attribute), kind: AttributeType::Keyword };
         record.value(&attribute).map(|value| match value {
             Value::String(text) => text.into_owned(),
             Value::Int(number) => number.to_string(),
@@ -392,10 +393,10 @@ mod tests {
         for (data, expected) in values {
             let record = given(data);
             for kind in [Keyword, KeywordList, Text, Int, Double, Bool, Datetime] {
-                let attribute = Attribute { source: Source::Named("K".into()), kind };
+                let attribute = Attribute { source: AttributeSource::Named("K".into()), kind };
                 let value = expected.iter().find(|(of, _)| *of == kind).map(|(_, value)| value.clone());
                 assert_eq!(record.value(&attribute), value, "{data} as {kind:?}");
-                let other = Attribute { source: Source::Named("L".into()), kind };
+                let other = Attribute { source: AttributeSource::Named("L".into()), kind };
                 assert_eq!(record.value(&other), None);
             }
         }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use everlog_visibility::attribute::{Attribute, AttributeType, SYSTEM, Source};
+use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType, SYSTEM};
 use everlog_visibility::query::{Query, QueryError, RunAttributes, parse_datetime};
 use everlog_visibility::record::Values;
 use everlog_visibility::value::Value;
@@ -21,8 +21,8 @@ struct Run(serde_json::Map<String, Json>);
 impl Values for Run {
     fn value(&self, attribute: &Attribute) -> Option<Value<'_>> {
         let name = match &attribute.source {
-            Source::Named(name) => name.as_str(),
-            Source::System(system) => SYSTEM.iter().find(|(_, known)| known == system)?.0,
+            AttributeSource::Named(name) => name.as_str(),
+            AttributeSource::System(system) => SYSTEM.iter().find(|(_, known)| known == system)?.0,
         };
         let value = self.0.get(name)?;
         if name == "ExecutionStatus" {

@@ -5,7 +5,7 @@
 
 use everlog_temporal_api::enums::WorkerStatus;
 use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
-use everlog_visibility::attribute::{Attribute, AttributeType, Source};
+use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType};
 use everlog_visibility::query::{
     AttributeNames, Condition, Filter, FilterNode, NamedAttribute, parse, resolve,
 };
@@ -64,7 +64,7 @@ fn is_served(node: &FilterNode) -> bool {
 impl AttributeNames for WorkerAttributes {
     fn find(&self, name: &str) -> Option<NamedAttribute> {
         field(&WorkerHeartbeat::default(), name)?;
-        let source = Source::Named(name.to_owned());
+        let source = AttributeSource::Named(name.to_owned());
         Some(Attribute { source, kind: AttributeType::Keyword }.into())
     }
 }
@@ -72,8 +72,8 @@ impl AttributeNames for WorkerAttributes {
 impl Values for HeartbeatValues<'_> {
     fn value(&self, attribute: &Attribute) -> Option<Value<'_>> {
         match &attribute.source {
-            Source::Named(name) => field(self.0, name).map(|text| Value::String(text.into())),
-            Source::System(_) => None,
+            AttributeSource::Named(name) => field(self.0, name).map(|text| Value::String(text.into())),
+            AttributeSource::System(_) => None,
         }
     }
 }

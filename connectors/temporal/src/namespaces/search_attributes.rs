@@ -10,7 +10,7 @@ use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use everlog_engine::payload::Payload;
 use everlog_temporal_api::enums::IndexedValueType as Type;
-use everlog_visibility::attribute::{self, AttributeType, PREDEFINED, SERVER_SET, SYSTEM, Source};
+use everlog_visibility::attribute::{self, AttributeSource, AttributeType, PREDEFINED, SERVER_SET, SYSTEM};
 use prost::Message;
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ pub(crate) fn of_commands(
 
 fn type_of(namespace: &NamespaceRecord, name: &str) -> Result<Type, (Fault, String)> {
     let known = attribute::known(name);
-    let is_system = known.as_ref().is_some_and(|known| matches!(known.source, Source::System(_)));
+    let is_system = known.as_ref().is_some_and(|known| matches!(known.source, AttributeSource::System(_)));
     if is_system || SERVER_SET.contains(&name) {
         return Err((Fault::Values, format!("{name} attribute can't be set in SearchAttributes")));
     }

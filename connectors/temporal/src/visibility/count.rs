@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everlog_partition::{VisibilityRead, VisibilityWant, WantedCount};
-use everlog_visibility::attribute::{Attribute, SYSTEM, Source, SystemAttribute};
+use everlog_visibility::attribute::{Attribute, AttributeSource, SYSTEM, SystemAttribute};
 use everlog_visibility::query::Query;
 use tonic::Status;
 
@@ -67,8 +67,8 @@ pub(crate) async fn counts(
 fn wanted(group_by: Option<&Attribute>) -> WantedCount {
     let Some(Attribute { source, .. }) = group_by else { return WantedCount::default() };
     match source {
-        Source::Named(name) => WantedCount { group_by: name.clone(), is_system: false },
-        Source::System(attribute) => {
+        AttributeSource::Named(name) => WantedCount { group_by: name.clone(), is_system: false },
+        AttributeSource::System(attribute) => {
             let named = |(_, known): &&(&str, SystemAttribute)| known == attribute;
             let name = SYSTEM.iter().find(named).map_or("", |(name, _)| name);
             WantedCount { group_by: name.to_owned(), is_system: true }

@@ -27,17 +27,17 @@ use crate::payload::Payload;
 use crate::proto_update;
 
 /// A payload, however it was written.
-pub(super) trait Value {
+pub(super) trait AnyPayload {
     fn payload(self) -> Payload<'static>;
 }
 
-impl Value for Payload<'static> {
+impl AnyPayload for Payload<'static> {
     fn payload(self) -> Payload<'static> {
         self
     }
 }
 
-impl Value for JsonPayload {
+impl AnyPayload for JsonPayload {
     fn payload(self) -> Payload<'static> {
         self.0
     }
@@ -55,7 +55,7 @@ struct Frame<'a> {
 }
 
 /// The order that a command gives.
-pub(super) fn input<P: Value>(
+pub(super) fn input<P: AnyPayload>(
     record: &CommandRecord<'_>,
     key: &str,
     command: Command<P>,
@@ -131,7 +131,7 @@ fn needed<T>(part: &str, given: Option<T>) -> Result<T, CommandRefusal> {
 }
 
 impl Frame<'_> {
-    fn order<P: Value>(
+    fn order<P: AnyPayload>(
         &self,
         input: RequestRecord,
         command: Command<P>,
@@ -190,7 +190,11 @@ impl Frame<'_> {
         }
     }
 
-    fn start<P: Value>(&self, start: Start<P>, world: &impl CommandContext) -> Result<Begin, CommandRefusal> {
+    fn start<P: AnyPayload>(
+        &self,
+        start: Start<P>,
+        world: &impl CommandContext,
+    ) -> Result<Begin, CommandRefusal> {
         let rules = self.rules;
         rules.id("WorkflowType", &start.workflow_type)?;
         rules.task_queue(&start.task_queue)?;
@@ -247,7 +251,7 @@ impl Frame<'_> {
         })
     }
 
-    fn signal<P: Value>(&self, given: Signal<P>) -> Result<signal::Signal, CommandRefusal> {
+    fn signal<P: AnyPayload>(&self, given: Signal<P>) -> Result<signal::Signal, CommandRefusal> {
         self.rules.id("SignalName", &given.name)?;
         let (input, header) = (list(given.input), map(given.header));
         self.rules.blob(input.as_ref())?;
@@ -263,7 +267,7 @@ impl Frame<'_> {
     }
 
     /// A record waits for as long as it takes: nobody has to ask again.
-    fn update<P: Value>(
+    fn update<P: AnyPayload>(
         &self,
         given: Update<P>,
         this_run_only: bool,
@@ -295,7 +299,7 @@ impl Frame<'_> {
         Ok(RequestRecord { request: Some(Request::Cancel(order)), ..input })
     }
 
-    fn terminate<P: Value>(
+    fn terminate<P: AnyPayload>(
         &self,
         input: RequestRecord,
         given: Terminate<P>,
@@ -309,7 +313,7 @@ impl Frame<'_> {
         Ok(RequestRecord { request: Some(Request::Terminate(order)), ..input })
     }
 
-    fn complete<P: Value>(
+    fn complete<P: AnyPayload>(
         &self,
         input: RequestRecord,
         given: Complete<P>,
@@ -325,7 +329,7 @@ impl Frame<'_> {
         Ok(RequestRecord { request: Some(Request::CompleteActivity(order)), ..input })
     }
 
-    fn fail<P: Value>(
+    fn fail<P: AnyPayload>(
         &self,
         input: RequestRecord,
         given: Fail<P>,
@@ -417,12 +421,12 @@ fn policy(given: RetryPolicy<'_>) -> api_types::RetryPolicy {
     }
 }
 
-fn list<P: Value>(given: Option<Vec<P>>) -> Option<Bytes> {
-    let payloads: Vec<_> = given?.into_iter().map(Value::payload).collect();
+fn list<P: AnyPayload>(given: Option<Vec<P>>) -> Option<Bytes> {
+    let payloads: Vec<_> = given?.into_iter().map(AnyPayload::payload).collect();
     Some(Payload::encode_all(&payloads))
 }
 
-fn map<P: Value>(given: Option<BTreeMap<String, P>>) -> Option<Bytes> {
+fn map<P: AnyPayload>(given: Option<BTreeMap<String, P>>) -> Option<Bytes> {
     let fields = given?.into_iter().map(|(key, value)| (key.into(), value.payload())).collect();
     Some(Payload::encode_fields(&fields))
 }
@@ -431,7 +435,7 @@ fn keys<P>(given: &Option<BTreeMap<String, P>>) -> usize {
     given.as_ref().map_or(0, BTreeMap::len)
 }
 
-fn metadata<P: Value>(summary: Option<P>, details: Option<P>) -> Option<Bytes> {
+fn metadata<P: AnyPayload>(summary: Option<P>, details: Option<P>) -> Option<Bytes> {
     if summary.is_none() && details.is_none() {
         return None;
     }

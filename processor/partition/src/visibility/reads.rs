@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use everlog_log::Log;
 use everlog_store::CommittedRows;
-use everlog_visibility::attribute::{Attribute, AttributeType, Source, known};
+use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType, known};
 use everlog_visibility::index::{
     CountRequest, CountScan, GroupValue, ListPage, ListPosition, ListRequest, ListScan, ListedRun, OrderKey,
     RunCounts,
@@ -257,8 +257,8 @@ fn work(read: &VisibilityRead, stands: ListPosition) -> Option<(Work, ListPositi
             let order = match order_by.as_str() {
                 "" => None,
                 name => match known(name)?.source {
-                    Source::System(by) => Some(SortOrder { by, is_descending: *is_descending }),
-                    Source::Named(_) => return None,
+                    AttributeSource::System(by) => Some(SortOrder { by, is_descending: *is_descending }),
+                    AttributeSource::Named(_) => return None,
                 },
             };
             let after = match after.as_ref() {
@@ -281,9 +281,10 @@ fn work(read: &VisibilityRead, stands: ListPosition) -> Option<(Work, ListPositi
             let group_by = match (group_by.as_str(), is_system) {
                 ("", _) => None,
                 (name, true) => Some(known(name)?),
-                (name, false) => {
-                    Some(Attribute { source: Source::Named(name.to_owned()), kind: AttributeType::Keyword })
-                }
+                (name, false) => Some(Attribute {
+                    source: AttributeSource::Named(name.to_owned()),
+                    kind: AttributeType::Keyword,
+                }),
             };
             let request = CountRequest { namespace_id, filter, group_by, groups_max: GROUPS_MAX };
             Some((Work::Count(Box::new(CountScan::new(request))), stands))

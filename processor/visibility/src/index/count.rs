@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::index::changes::{keys_of_kind, read_count};
 use crate::index::key::{COUNTER, Division, LOOKUP, behind, read_counter};
 use crate::index::plan::{ListOrder, RowSpan, ScanPlan};
@@ -245,7 +245,7 @@ fn counters(plan: &ScanPlan) -> Vec<RowSpan> {
 
 /// True if a filter asks for nothing but what counters are kept by.
 fn is_counted(filter: &Filter, group_by: Option<&Attribute>) -> bool {
-    let by = [SystemAttribute::ExecutionStatus, SystemAttribute::WorkflowType].map(Source::System);
+    let by = [SystemAttribute::ExecutionStatus, SystemAttribute::WorkflowType].map(AttributeSource::System);
     let is_kept = |node: &FilterNode| match node {
         FilterNode::Test(test) => {
             let is_division = test.attribute.is_named(NAMESPACE_DIVISION);
@@ -266,13 +266,13 @@ struct CounterGroup {
 impl Values for CounterGroup {
     fn value(&self, attribute: &Attribute) -> Option<Value<'_>> {
         match &attribute.source {
-            Source::System(SystemAttribute::ExecutionStatus) => Some(Value::Int(self.status.into())),
-            Source::System(_type) => Some(Value::String(self.workflow_type.as_str().into())),
+            AttributeSource::System(SystemAttribute::ExecutionStatus) => Some(Value::Int(self.status.into())),
+            AttributeSource::System(_type) => Some(Value::String(self.workflow_type.as_str().into())),
             // Which one it is, is not asked.
-            Source::Named(_) if self.is_inner && attribute.kind == AttributeType::Keyword => {
+            AttributeSource::Named(_) if self.is_inner && attribute.kind == AttributeType::Keyword => {
                 Some(Value::String("".into()))
             }
-            Source::Named(_) => None,
+            AttributeSource::Named(_) => None,
         }
     }
 }

@@ -4,14 +4,14 @@
 //! moment is found as both. Whoever finds a run by a row has its filter tested on the entry: strings are cut, numbers are rounded to
 //! doubles, and a value that is too large to be found by its parts is found by all who look for the attribute.
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::derived::UNVERSIONED;
 use crate::index::escape::{self, escaped, unended};
 use crate::index::key::{Division, LOOKUP, behind};
 use crate::index::order_key::OrderKey;
 
 use crate::payload::{Json, PayloadParts};
-use crate::query::{Literal, Range, parse_datetime};
+use crate::query::{Literal, RangeOperator, parse_datetime};
 use crate::record::Record;
 
 /// A value of more bytes is not found by its parts.
@@ -197,7 +197,7 @@ pub(crate) fn parts_of_any(attribute: &Attribute, literals: &[Literal]) -> Optio
     }
     for head in heads(attribute)? {
         for literal in literals {
-            if matches!((&attribute.source, literal), (Source::Named(name), Literal::String(text)) if is_everywhere(name, text))
+            if matches!((&attribute.source, literal), (AttributeSource::Named(name), Literal::String(text)) if is_everywhere(name, text))
             {
                 return None;
             }
@@ -206,7 +206,7 @@ pub(crate) fn parts_of_any(attribute: &Attribute, literals: &[Literal]) -> Optio
                 parts.push(part);
             }
         }
-        if matches!(attribute.source, Source::Named(_)) {
+        if matches!(attribute.source, AttributeSource::Named(_)) {
             parts.push([&head[..], &[ANY]].concat());
         }
     }
@@ -216,7 +216,7 @@ pub(crate) fn parts_of_any(attribute: &Attribute, literals: &[Literal]) -> Optio
 /// The spans in which every run is found whose value stands so to the literal; none where runs are not found by it.
 pub(crate) fn spans_of_range(
     attribute: &Attribute,
-    range: Range,
+    range: RangeOperator,
     literal: &Literal,
 ) -> Option<Vec<PartSpan>> {
     let value = |part: &mut Vec<u8>| {
@@ -236,8 +236,8 @@ pub(crate) fn spans_of_range(
         value(&mut edge)?;
         let (kind, end) = (edge[head.len()], behind(&edge));
         Some(match range {
-            Range::Less | Range::LessOrEqual => ([head, &[kind]].concat(), end),
-            Range::Greater | Range::GreaterOrEqual => (edge, [head, &[kind + 1]].concat()),
+            RangeOperator::Less | RangeOperator::LessOrEqual => ([head, &[kind]].concat(), end),
+            RangeOperator::Greater | RangeOperator::GreaterOrEqual => (edge, [head, &[kind + 1]].concat()),
         })
     })
 }
@@ -257,13 +257,13 @@ pub(crate) fn spans_of_prefix(attribute: &Attribute, prefix: &str) -> Option<Vec
 }
 
 fn spans(attribute: &Attribute, span: impl Fn(&[u8]) -> Option<PartSpan>) -> Option<Vec<PartSpan>> {
-    if attribute.source == Source::System(SystemAttribute::ExecutionStatus) {
+    if attribute.source == AttributeSource::System(SystemAttribute::ExecutionStatus) {
         return None;
     }
     let mut spans = Vec::new();
     for head in heads(attribute)? {
         spans.push(span(&head)?);
-        if matches!(attribute.source, Source::Named(_)) {
+        if matches!(attribute.source, AttributeSource::Named(_)) {
             let any = [&head[..], &[ANY]].concat();
             let end = behind(&any);
             spans.push((any, end));
@@ -275,13 +275,13 @@ fn spans(attribute: &Attribute, span: impl Fn(&[u8]) -> Option<PartSpan>) -> Opt
 /// What the parts of an attribute begin with; none of one by which runs are not found.
 fn heads(attribute: &Attribute) -> Option<Vec<Vec<u8>>> {
     match &attribute.source {
-        Source::System(SystemAttribute::RootWorkflowId) => {
+        AttributeSource::System(SystemAttribute::RootWorkflowId) => {
             let both = [SystemAttribute::RootWorkflowId, SystemAttribute::WorkflowId];
             Some(both.iter().filter_map(|one| number(*one)).map(|number| vec![number]).collect())
         }
-        Source::System(system) => Some(vec![vec![number(*system)?]]),
-        Source::Named(_) if attribute.kind == AttributeType::Text => None,
-        Source::Named(name) => {
+        AttributeSource::System(system) => Some(vec![vec![number(*system)?]]),
+        AttributeSource::Named(_) if attribute.kind == AttributeType::Text => None,
+        AttributeSource::Named(name) => {
             let mut head = Vec::new();
             named(name, &mut head);
             Some(vec![head])
@@ -291,7 +291,7 @@ fn heads(attribute: &Attribute) -> Option<Vec<Vec<u8>>> {
 
 /// Appends the value that is equal to a literal: false where no value of the type is, none where runs are not found by it.
 fn equal_value(attribute: &Attribute, literal: &Literal, part: &mut Vec<u8>) -> Option<bool> {
-    if attribute.source == Source::System(SystemAttribute::ExecutionStatus) {
+    if attribute.source == AttributeSource::System(SystemAttribute::ExecutionStatus) {
         let Literal::Int(status) = literal else { return None };
         double(*status as f64, part);
         return Some(true);

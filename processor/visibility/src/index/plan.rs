@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use uuid::Uuid;
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::index::key::{Division, ENTRY, LOOKUP, START, behind, run_row};
 use crate::index::lookup::{self, parts_of_any};
 use crate::index::order_key::KeySpan;
@@ -150,11 +150,15 @@ impl ScanPlan {
         let attribute = &test.attribute;
         let rank = rank(&attribute.source)?;
         let spans = match &test.condition {
-            Condition::AnyOf(literals) if attribute.source == Source::System(SystemAttribute::RunId) => {
+            Condition::AnyOf(literals)
+                if attribute.source == AttributeSource::System(SystemAttribute::RunId) =>
+            {
                 let driver = Driver::Spans(self.runs(literals));
                 return Some(Candidate { driver, rank, rows: 0 });
             }
-            Condition::AnyOf(_) if attribute.source == Source::System(SystemAttribute::ExecutionStatus) => {
+            Condition::AnyOf(_)
+                if attribute.source == AttributeSource::System(SystemAttribute::ExecutionStatus) =>
+            {
                 return None;
             }
             Condition::AnyOf(literals) => {
@@ -179,7 +183,7 @@ impl ScanPlan {
             return None;
         }
         let attribute = Attribute {
-            source: Source::System(SystemAttribute::ExecutionStatus),
+            source: AttributeSource::System(SystemAttribute::ExecutionStatus),
             kind: AttributeType::Keyword,
         };
         let literals: Vec<_> = closed.iter().map(|status| Literal::Int(i64::from(**status))).collect();
@@ -362,14 +366,14 @@ fn sorted(mut spans: Vec<RowSpan>) -> Vec<RowSpan> {
 }
 
 /// How selective a test of the attribute is in general; none where there are no rows for it.
-fn rank(source: &Source) -> Option<u8> {
+fn rank(source: &AttributeSource) -> Option<u8> {
     Some(match source {
-        Source::System(SystemAttribute::WorkflowId | SystemAttribute::RunId) => 0,
-        Source::System(SystemAttribute::ParentWorkflowId | SystemAttribute::RootWorkflowId) => 1,
-        Source::Named(_) => 2,
-        Source::System(SystemAttribute::ExecutionStatus) => 5,
-        Source::System(SystemAttribute::WorkflowType | SystemAttribute::TaskQueue) => 6,
-        Source::System(
+        AttributeSource::System(SystemAttribute::WorkflowId | SystemAttribute::RunId) => 0,
+        AttributeSource::System(SystemAttribute::ParentWorkflowId | SystemAttribute::RootWorkflowId) => 1,
+        AttributeSource::Named(_) => 2,
+        AttributeSource::System(SystemAttribute::ExecutionStatus) => 5,
+        AttributeSource::System(SystemAttribute::WorkflowType | SystemAttribute::TaskQueue) => 6,
+        AttributeSource::System(
             SystemAttribute::StartTime
             | SystemAttribute::ExecutionTime
             | SystemAttribute::CloseTime

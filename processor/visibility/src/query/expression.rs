@@ -2,7 +2,7 @@
 
 use crate::query::error::QueryError;
 use crate::query::keywords::WordClass;
-use crate::query::lexer::{Lexeme, Lexer, Located};
+use crate::query::lexer::{Lexeme, Lexer, LocatedLexeme};
 use crate::query::syntax::{Operand, Unsupported, UnsupportedKind};
 
 /// At this many open brackets a query is refused.
@@ -59,7 +59,7 @@ pub(super) fn unsupported_expression(name: &str) -> QueryError {
 pub(super) struct Expressions<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
-    current: Located,
+    current: LocatedLexeme,
     /// Where the lexeme before ends.
     end: usize,
     brackets: usize,

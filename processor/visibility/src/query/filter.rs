@@ -54,7 +54,7 @@ pub enum Condition {
     /// The value, or some element of it, is one of these: sorted, each once, never empty.
     AnyOf(Vec<Literal>),
     /// The value stands so to the literal.
-    Compare(Range, Literal),
+    Compare(RangeOperator, Literal),
     /// The value as text begins so.
     StartsWith(String),
     /// The text has one of these phrases.
@@ -63,7 +63,7 @@ pub enum Condition {
 
 /// How a value stands to a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Range {
+pub enum RangeOperator {
     /// `<`
     Less,
     /// `<=`
@@ -263,7 +263,7 @@ fn starts_with(value: &Value<'_>, prefix: &str) -> bool {
     }
 }
 
-impl Range {
+impl RangeOperator {
     fn holds(self, order: std::cmp::Ordering) -> bool {
         match self {
             Self::Less => order.is_lt(),
@@ -279,7 +279,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::attribute::{Source, SystemAttribute};
+    use crate::attribute::{AttributeSource, SystemAttribute};
 
     /// Three runs in one: `k` is "a", `l` is missing.
     struct Run(BTreeMap<String, Value<'static>>);
@@ -287,9 +287,9 @@ mod tests {
     impl Values for Run {
         fn value(&self, attribute: &Attribute) -> Option<Value<'_>> {
             match &attribute.source {
-                Source::Named(name) => self.0.get(name).cloned(),
-                Source::System(SystemAttribute::ExecutionStatus) => Some(Value::Int(1)),
-                Source::System(_) => None,
+                AttributeSource::Named(name) => self.0.get(name).cloned(),
+                AttributeSource::System(SystemAttribute::ExecutionStatus) => Some(Value::Int(1)),
+                AttributeSource::System(_) => None,
             }
         }
     }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn test(name: &str, kind: AttributeType, literal: &str) -> FilterNode {
-        let attribute = Attribute { source: Source::Named(name.into()), kind };
+        let attribute = Attribute { source: AttributeSource::Named(name.into()), kind };
         let condition = Condition::AnyOf(vec![Literal::String(literal.into())]);
         FilterNode::Test(Test { attribute, condition })
     }
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn a_test_of_a_list_or_text_that_is_missing_is_false() {
         assert_eq!(result(&[test("l", AttributeType::KeywordList, "a")]), Some(false));
-        let attribute = Attribute { source: Source::Named("l".into()), kind: AttributeType::Text };
+        let attribute = Attribute { source: AttributeSource::Named("l".into()), kind: AttributeType::Text };
         let condition = Condition::HasPhrase(vec![vec!["a".into()]]);
         assert_eq!(result(&[FilterNode::Test(Test { attribute, condition })]), Some(false));
     }

@@ -1,7 +1,7 @@
 //! The filters of ListOpenWorkflowExecutions and ListClosedWorkflowExecutions: they have no query, and none is written.
 
 use crate::attribute::{Attribute, SystemAttribute};
-use crate::query::filter::{Condition, Filter, FilterError, FilterNode, Range, Test};
+use crate::query::filter::{Condition, Filter, FilterError, FilterNode, RangeOperator, Test};
 use crate::query::literal::Literal;
 use crate::query::resolve::without_divisions;
 
@@ -62,10 +62,10 @@ fn legacy(
 ) -> Result<Filter, FilterError> {
     let mut and = |attribute, condition| nodes.extend([test(attribute, condition), FilterNode::And]);
     if let Some(ns) = moments.earliest_ns {
-        and(time, Condition::Compare(Range::GreaterOrEqual, Literal::Time(ns)));
+        and(time, Condition::Compare(RangeOperator::GreaterOrEqual, Literal::Time(ns)));
     }
     if let Some(ns) = moments.latest_ns {
-        and(time, Condition::Compare(Range::LessOrEqual, Literal::Time(ns)));
+        and(time, Condition::Compare(RangeOperator::LessOrEqual, Literal::Time(ns)));
     }
     let is = |literal| Condition::AnyOf(vec![literal]);
     match filter {

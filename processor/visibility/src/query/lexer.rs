@@ -30,7 +30,7 @@ pub(super) enum Lexeme {
 
 /// A lexeme and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct LocatedLexeme {
     pub lexeme: Lexeme,
     /// The byte of the query at which it begins.
     pub start: usize,
@@ -56,7 +56,7 @@ pub(super) struct Lexer<'a> {
     unnamed: usize,
 }
 
-impl Located {
+impl LocatedLexeme {
     /// True of this reserved word, whatever its case.
     pub(super) fn is_word(&self, word: &str) -> bool {
         matches!(&self.lexeme, Lexeme::Word { text, .. } if text.eq_ignore_ascii_case(word))
@@ -74,13 +74,13 @@ impl<'a> Lexer<'a> {
     }
 
     /// The refusal of a lexeme: the position is one byte behind it.
-    pub(super) fn refusal(&self, what: &'static str, located: &Located) -> QueryError {
+    pub(super) fn refusal(&self, what: &'static str, located: &LocatedLexeme) -> QueryError {
         let near = located.near.clone().filter(|near| !near.is_empty());
         QueryError::Syntax { what, position: self.offset + located.end + 1, near }
     }
 
     /// The next lexeme; the end again and again where the query is over.
-    pub(super) fn next(&mut self) -> Located {
+    pub(super) fn next(&mut self) -> LocatedLexeme {
         // A NUL byte before a lexeme is passed over, a second one is not.
         if self.byte(0) == Some(0) {
             self.at += 1;
@@ -106,7 +106,7 @@ impl<'a> Lexer<'a> {
             (Some(b'`'), _) => self.quoted_name(),
             (Some(_sign), _) => self.sign(),
         };
-        Located { lexeme, start, end: self.at, near }
+        LocatedLexeme { lexeme, start, end: self.at, near }
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -126,7 +126,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A comment that is not closed is returned, as what is unknown.
-    fn skip_blanks_and_comments(&mut self) -> Option<Located> {
+    fn skip_blanks_and_comments(&mut self) -> Option<LocatedLexeme> {
         loop {
             self.take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
             let rest = self.rest();
@@ -140,7 +140,7 @@ impl<'a> Lexer<'a> {
                 self.at += length.unwrap_or(rest.len());
                 if length.is_none() {
                     let near = Some(rest.to_owned());
-                    return Some(Located { lexeme: Lexeme::Unknown, start, end: self.at, near });
+                    return Some(LocatedLexeme { lexeme: Lexeme::Unknown, start, end: self.at, near });
                 }
             } else {
                 return None;

@@ -4,8 +4,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::attribute::{Attribute, Source, SystemAttribute};
-use crate::query::filter::{Condition, Filter, FilterNode, Range, Test};
+use crate::attribute::{Attribute, AttributeSource, SystemAttribute};
+use crate::query::filter::{Condition, Filter, FilterNode, RangeOperator, Test};
 use crate::query::literal::Literal;
 use crate::record::Values;
 use crate::value::Value;
@@ -31,7 +31,7 @@ pub enum NamespaceDivision<'a> {
 
 /// A part of the postfix list that is one operand: from its first node to its last.
 #[derive(Clone, Copy)]
-struct Operand {
+struct NodeSpan {
     first: usize,
     last: usize,
 }
@@ -49,7 +49,7 @@ impl Filter {
 
     /// The Workflow Ids of which one is that of every match; none where a match may have any.
     pub fn workflow_ids(&self) -> Option<Vec<&str>> {
-        let workflow_id = Source::System(SystemAttribute::WorkflowId);
+        let workflow_id = AttributeSource::System(SystemAttribute::WorkflowId);
         self.conjuncts().filter(|test| test.attribute.source == workflow_id).find_map(Test::strings)
     }
 
@@ -57,7 +57,7 @@ impl Filter {
     ///
     /// `CloseTime` counts as well: a run has one exactly if it is neither Running nor Paused.
     pub fn statuses(&self) -> Vec<i32> {
-        let close_time = Source::System(SystemAttribute::CloseTime);
+        let close_time = AttributeSource::System(SystemAttribute::CloseTime);
         let of_close_time = self.conjuncts().filter(|test| test.attribute.source == close_time);
         let wants_open: Vec<_> = of_close_time.map(|test| test.condition == Condition::IsNull).collect();
         let alone: Vec<_> =
@@ -73,7 +73,7 @@ impl Filter {
     /// The least and the greatest value that a match can have of `StartTime`, `ExecutionTime` or `CloseTime`, in ns.
     /// An empty range matches nothing. A range that is not the whole one excludes runs without a value.
     pub fn times(&self, attribute: SystemAttribute) -> RangeInclusive<i64> {
-        let source = Source::System(attribute);
+        let source = AttributeSource::System(attribute);
         let (mut least, mut greatest) = (i64::MIN, i64::MAX);
         for test in self.conjuncts().filter(|test| test.attribute.source == source) {
             let (from, to) = match &test.condition {
@@ -82,10 +82,10 @@ impl Filter {
                     _other => continue,
                 },
                 Condition::Compare(range, Literal::Time(ns)) => match range {
-                    Range::Less => (i64::MIN, ns.saturating_sub(1)),
-                    Range::LessOrEqual => (i64::MIN, *ns),
-                    Range::Greater => (ns.saturating_add(1), i64::MAX),
-                    Range::GreaterOrEqual => (*ns, i64::MAX),
+                    RangeOperator::Less => (i64::MIN, ns.saturating_sub(1)),
+                    RangeOperator::LessOrEqual => (i64::MIN, *ns),
+                    RangeOperator::Greater => (ns.saturating_add(1), i64::MAX),
+                    RangeOperator::GreaterOrEqual => (*ns, i64::MAX),
                 },
                 Condition::Compare(..)
                 | Condition::IsNull
@@ -112,9 +112,9 @@ impl Filter {
     }
 
     /// The operands that are joined by AND only, the last one first.
-    fn required(&self) -> Vec<Operand> {
+    fn required(&self) -> Vec<NodeSpan> {
         let sizes = self.sizes();
-        let operand = |last: usize| Operand { first: (last + 1).saturating_sub(sizes[last]), last };
+        let operand = |last: usize| NodeSpan { first: (last + 1).saturating_sub(sizes[last]), last };
         let mut open: Vec<_> = self.nodes().len().checked_sub(1).map(operand).into_iter().collect();
         let mut required = Vec::new();
         while let Some(next) = open.pop() {
@@ -148,8 +148,8 @@ impl Filter {
     }
 
     /// An operand as a filter, if it tests the status and nothing else.
-    fn of_status(&self, operand: Operand) -> Option<Filter> {
-        let status = Source::System(SystemAttribute::ExecutionStatus);
+    fn of_status(&self, operand: NodeSpan) -> Option<Filter> {
+        let status = AttributeSource::System(SystemAttribute::ExecutionStatus);
         let nodes = self.nodes().get(operand.first..=operand.last)?;
         let is_of_status = |node: &FilterNode| match node {
             FilterNode::Test(test) => test.attribute.source == status,
@@ -193,8 +193,8 @@ mod tests {
         let named = |text: &str| {
             let filter = filter(text);
             let names = filter.conjuncts().map(|test| match &test.attribute.source {
-                Source::System(system) => format!("{system:?}"),
-                Source::Named(name) => name.clone(),
+                AttributeSource::System(system) => format!("{system:?}"),
+                AttributeSource::Named(name) => name.clone(),
             });
             names.collect::<Vec<_>>().join(" ")
         };

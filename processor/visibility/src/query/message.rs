@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use prost::Message;
 
-use crate::attribute::{Attribute, AttributeType, SYSTEM, Source};
-use crate::query::filter::{Condition, Filter, FilterError, FilterNode, Range, Test};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SYSTEM};
+use crate::query::filter::{Condition, Filter, FilterError, FilterNode, RangeOperator, Test};
 use crate::query::literal::Literal;
 use crate::query::words::Phrase;
 
@@ -118,8 +118,8 @@ impl From<&FilterNode> for NodeMessage {
         };
         let mut message = Self { kind: attribute.kind.number(), ..Self::default() };
         match &attribute.source {
-            Source::Named(name) => message.name.clone_from(name),
-            Source::System(system) => {
+            AttributeSource::Named(name) => message.name.clone_from(name),
+            AttributeSource::System(system) => {
                 let place = SYSTEM.iter().zip(1..).find(|((_, known), _)| known == system);
                 message.system = place.map(|(_, place)| place).unwrap_or_default();
             }
@@ -132,10 +132,10 @@ impl From<&FilterNode> for NodeMessage {
             }
             Condition::Compare(range, literal) => {
                 message.condition = match range {
-                    Range::Less => LESS,
-                    Range::LessOrEqual => LESS_OR_EQUAL,
-                    Range::Greater => GREATER,
-                    Range::GreaterOrEqual => GREATER_OR_EQUAL,
+                    RangeOperator::Less => LESS,
+                    RangeOperator::LessOrEqual => LESS_OR_EQUAL,
+                    RangeOperator::Greater => GREATER,
+                    RangeOperator::GreaterOrEqual => GREATER_OR_EQUAL,
                 };
                 message.literals = vec![literal.into()];
             }
@@ -172,7 +172,7 @@ impl NodeMessage {
         let attribute = match usize::try_from(self.system).ok()?.checked_sub(1) {
             None => {
                 let kind = AttributeType::from_number(self.kind)?;
-                Attribute { source: Source::Named(self.name), kind }
+                Attribute { source: AttributeSource::Named(self.name), kind }
             }
             Some(place) => Attribute::system(SYSTEM.get(place)?.1),
         };
@@ -185,10 +185,10 @@ impl NodeMessage {
         let condition = match self.condition {
             IS_NULL => Condition::IsNull,
             ANY_OF => Condition::AnyOf(literals),
-            LESS => range(Range::Less)?,
-            LESS_OR_EQUAL => range(Range::LessOrEqual)?,
-            GREATER => range(Range::Greater)?,
-            GREATER_OR_EQUAL => range(Range::GreaterOrEqual)?,
+            LESS => range(RangeOperator::Less)?,
+            LESS_OR_EQUAL => range(RangeOperator::LessOrEqual)?,
+            GREATER => range(RangeOperator::Greater)?,
+            GREATER_OR_EQUAL => range(RangeOperator::GreaterOrEqual)?,
             STARTS_WITH => match <[Literal; 1]>::try_from(literals) {
                 Ok([Literal::String(prefix)]) => Condition::StartsWith(prefix),
                 Ok([_other]) => return None,

@@ -23,7 +23,7 @@ mod value;
 mod words;
 
 pub use error::QueryError;
-pub use filter::{Condition, Filter, FilterError, FilterNode, Range, Test};
+pub use filter::{Condition, Filter, FilterError, FilterNode, RangeOperator, Test};
 pub use legacy::{LegacyFilter, Moments};
 pub use literal::Literal;
 pub use lookup::{NAMESPACE_DIVISION, NamespaceDivision};
@@ -35,7 +35,7 @@ pub use resolve::resolve;
 pub use value::status_name;
 pub use words::{Phrase, phrases, words};
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::query::resolve::{column, without_divisions};
 use crate::query::syntax::SyntaxTree;
 
@@ -104,10 +104,10 @@ fn order(tree: &SyntaxTree, names: &impl AttributeNames) -> Result<Option<SortOr
         _several => return Err(order_by()),
     };
     match column(&term.by, names)?.found.attribute.source {
-        Source::System(by @ (StartTime | CloseTime | ExecutionTime)) => {
+        AttributeSource::System(by @ (StartTime | CloseTime | ExecutionTime)) => {
             Ok(Some(SortOrder { by, is_descending: term.is_descending }))
         }
-        Source::System(_) | Source::Named(_) => Err(order_by()),
+        AttributeSource::System(_) | AttributeSource::Named(_) => Err(order_by()),
     }
 }
 

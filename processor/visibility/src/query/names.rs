@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute, known};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute, known};
 
 /// Attributes by the names that queries use.
 pub trait AttributeNames {
@@ -39,7 +39,7 @@ impl From<Attribute> for NamedAttribute {
 impl AttributeNames for RunAttributes<'_> {
     fn find(&self, name: &str) -> Option<NamedAttribute> {
         let custom = self.custom.get(name).and_then(|number| AttributeType::from_number(*number));
-        let custom = custom.map(|kind| Attribute { source: Source::Named(name.to_owned()), kind });
+        let custom = custom.map(|kind| Attribute { source: AttributeSource::Named(name.to_owned()), kind });
         if let Some(attribute) = custom.or_else(|| known(name)) {
             return Some(attribute.into());
         }

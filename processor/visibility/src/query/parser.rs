@@ -46,7 +46,8 @@ pub fn parse(query: &str) -> Result<SyntaxTree, QueryError> {
     let has_filter = !query.is_empty() && !begins("order by") && !begins("group by");
     let offset = SELECT.len() + if has_filter { WHERE.len() } else { 0 };
     let expressions = Expressions::new(query, offset);
-    let mut parser = Parser { expressions, tree: SyntaxTree::default(), pending: Vec::new(), brackets: 0 };
+    let mut parser =
+        QueryParser { expressions, tree: SyntaxTree::default(), pending: Vec::new(), brackets: 0 };
     if has_filter {
         parser.filter()?;
     }
@@ -54,7 +55,7 @@ pub fn parse(query: &str) -> Result<SyntaxTree, QueryError> {
     Ok(parser.tree)
 }
 
-struct Parser<'a> {
+struct QueryParser<'a> {
     expressions: Expressions<'a>,
     tree: SyntaxTree,
     pending: Vec<Pending>,
@@ -62,7 +63,7 @@ struct Parser<'a> {
     brackets: usize,
 }
 
-impl Parser<'_> {
+impl QueryParser<'_> {
     fn filter(&mut self) -> Result<(), QueryError> {
         loop {
             self.prefixes()?;

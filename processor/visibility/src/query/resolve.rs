@@ -1,8 +1,8 @@
 //! Resolves a syntax tree: names become attributes, values become literals of their types.
 
-use crate::attribute::{Attribute, AttributeType, Source, SystemAttribute};
+use crate::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
 use crate::query::error::QueryError;
-use crate::query::filter::{Condition, Filter, FilterError, FilterNode, Range, Test};
+use crate::query::filter::{Condition, Filter, FilterError, FilterNode, RangeOperator, Test};
 use crate::query::literal::Literal;
 use crate::query::lookup::NAMESPACE_DIVISION;
 use crate::query::names::{AttributeNames, NamedAttribute};
@@ -65,7 +65,7 @@ pub(super) fn without_divisions(filter: Filter) -> Result<Filter, FilterError> {
     if filter.nodes().iter().any(is_division) {
         return Ok(filter);
     }
-    let source = Source::Named(NAMESPACE_DIVISION.to_owned());
+    let source = AttributeSource::Named(NAMESPACE_DIVISION.to_owned());
     let attribute = Attribute { source, kind: AttributeType::Keyword };
     let hidden = FilterNode::Test(Test { attribute, condition: Condition::IsNull });
     filter.and(Filter::new(vec![hidden])?)
@@ -96,7 +96,7 @@ fn test(
         Predicate::Escaped(operator, ..) => comparison(*operator, left, predicate).map(|_| ()),
         Predicate::Between(is_negated, from, to) => {
             let column = column(left, names)?;
-            let range = [(Range::GreaterOrEqual, from), (Range::LessOrEqual, to)];
+            let range = [(RangeOperator::GreaterOrEqual, from), (RangeOperator::LessOrEqual, to)];
             between(&column, range, *is_negated, nodes)
         }
         Predicate::Is(is_negated, what) => {
@@ -118,7 +118,7 @@ enum Comparison {
     Equal { is_negated: bool },
     In { is_negated: bool },
     StartsWith { is_negated: bool },
-    Range(Range),
+    Range(RangeOperator),
 }
 
 fn comparison(operator: Operator, left: &Operand, predicate: &Predicate) -> Result<Comparison, QueryError> {
@@ -129,10 +129,10 @@ fn comparison(operator: Operator, left: &Operand, predicate: &Predicate) -> Resu
         Operator::NotIn => Comparison::In { is_negated: true },
         Operator::StartsWith => Comparison::StartsWith { is_negated: false },
         Operator::NotStartsWith => Comparison::StartsWith { is_negated: true },
-        Operator::Less => Comparison::Range(Range::Less),
-        Operator::LessOrEqual => Comparison::Range(Range::LessOrEqual),
-        Operator::Greater => Comparison::Range(Range::Greater),
-        Operator::GreaterOrEqual => Comparison::Range(Range::GreaterOrEqual),
+        Operator::Less => Comparison::Range(RangeOperator::Less),
+        Operator::LessOrEqual => Comparison::Range(RangeOperator::LessOrEqual),
+        Operator::Greater => Comparison::Range(RangeOperator::Greater),
+        Operator::GreaterOrEqual => Comparison::Range(RangeOperator::GreaterOrEqual),
         Operator::NullSafeEqual
         | Operator::Like
         | Operator::NotLike
@@ -253,7 +253,7 @@ fn shown(values: &[Given]) -> String {
 /// `BETWEEN` is two comparisons that are joined by AND.
 fn between(
     column: &Column,
-    range: [(Range, &Operand); 2],
+    range: [(RangeOperator, &Operand); 2],
     is_negated: bool,
     nodes: &mut Vec<FilterNode>,
 ) -> Result<(), QueryError> {
@@ -293,10 +293,10 @@ impl Comparison {
             Self::In { is_negated: true } => Operator::NotIn,
             Self::StartsWith { is_negated: false } => Operator::StartsWith,
             Self::StartsWith { is_negated: true } => Operator::NotStartsWith,
-            Self::Range(Range::Less) => Operator::Less,
-            Self::Range(Range::LessOrEqual) => Operator::LessOrEqual,
-            Self::Range(Range::Greater) => Operator::Greater,
-            Self::Range(Range::GreaterOrEqual) => Operator::GreaterOrEqual,
+            Self::Range(RangeOperator::Less) => Operator::Less,
+            Self::Range(RangeOperator::LessOrEqual) => Operator::LessOrEqual,
+            Self::Range(RangeOperator::Greater) => Operator::Greater,
+            Self::Range(RangeOperator::GreaterOrEqual) => Operator::GreaterOrEqual,
         };
         operator.name()
     }
@@ -305,6 +305,6 @@ impl Comparison {
 impl Column {
     /// True of this system attribute, whatever a namespace calls by its name.
     pub(super) fn is(&self, attribute: SystemAttribute) -> bool {
-        self.found.attribute.source == Source::System(attribute)
+        self.found.attribute.source == AttributeSource::System(attribute)
     }
 }

@@ -1,18 +1,18 @@
 //! Random filters, of every attribute and condition that the index has rows for, and of others.
 
-use everlog_visibility::attribute::{Attribute, AttributeType, Source, SystemAttribute};
-use everlog_visibility::query::{Condition, Filter, FilterNode, Literal, Range, SortOrder, Test};
+use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType, SystemAttribute};
+use everlog_visibility::query::{Condition, Filter, FilterNode, Literal, RangeOperator, SortOrder, Test};
 use uuid::Uuid;
 
 use crate::model::{LONG, run_id};
 use crate::random::Random;
 
 pub fn named(name: &str, kind: AttributeType) -> Attribute {
-    Attribute { source: Source::Named(name.into()), kind }
+    Attribute { source: AttributeSource::Named(name.into()), kind }
 }
 
 pub fn system(attribute: SystemAttribute, kind: AttributeType) -> Attribute {
-    Attribute { source: Source::System(attribute), kind }
+    Attribute { source: AttributeSource::System(attribute), kind }
 }
 
 pub fn test(attribute: Attribute, condition: Condition) -> FilterNode {
@@ -144,8 +144,13 @@ fn strings(random: &mut Random, attribute: Attribute, values: &[&str]) -> Filter
     test(attribute, condition)
 }
 
-fn range(random: &mut Random) -> Range {
-    *random.of(&[Range::Less, Range::LessOrEqual, Range::Greater, Range::GreaterOrEqual])
+fn range(random: &mut Random) -> RangeOperator {
+    *random.of(&[
+        RangeOperator::Less,
+        RangeOperator::LessOrEqual,
+        RangeOperator::Greater,
+        RangeOperator::GreaterOrEqual,
+    ])
 }
 
 /// A filter for one run.
