@@ -81,9 +81,14 @@ async def a_queue_is_described(at: Setting) -> None:
     rows = {row["TaskQueueType"]: row for row in text.table("Task Queue Statistics:")}
     expect.equal([rows[kind]["BuildID"] for kind in ("activity", "workflow")], ["UNVERSIONED"] * 2, "its kinds")
     expect.equal(text.table("Pollers:"), [], "who polls it")
-    polled = (await at.cli.json(*describe, at.queue))["pollers"]
+
+    async def by_both() -> dict[str, dict] | None:
+        polled = (await at.cli.json(*describe, at.queue))["pollers"] or []
+        kinds = {each["taskQueueType"]: each for each in polled}
+        return kinds if len(kinds) > 1 else None
+
+    by_kind = await expect.eventually(by_both, "polls of both kinds")
     poller = {"buildId": "UNVERSIONED", "identity": TEXT, "lastAccessTime": TIME, "ratePerSecond": 100000}
-    by_kind = {each["taskQueueType"]: each for each in polled}
     matches(by_kind, {kind: poller | {"taskQueueType": kind} for kind in ("activity", "workflow")})
     legacy = await at.cli(*describe, at.queue, "--legacy-mode")
     expect.that(legacy.table("Pollers:"), "who polls it, as older servers say it")
