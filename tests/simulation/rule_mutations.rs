@@ -128,7 +128,7 @@ rule_mutations! {
     ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(one_node::a_journal_that_is_longer_than_may_wait);
     MessageNumbers, a_message_that_comes_twice_is_taken_once, some_seed_fails(|plan| {
         children(plan);
-        crashes(plan);
+        take_overs(plan);
         late_appends(plan);
     });
     MessageRows, a_message_that_has_not_arrived_goes_along_with_the_commit, some_seed_fails(|plan| {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use everlog_log::Offset;
-use everlog_wire::{Body, Record};
+use everlog_wire::Record;
 
 use crate::model::pending::PendingRecord;
 
@@ -98,13 +98,11 @@ impl InFlight {
 
     /// A record of one's own was met in the journal: its entry, unless it was applied already.
     pub(crate) fn met(&mut self, record: &Record) -> Option<PendingRecord> {
+        // A term is one owner's. What stands under none may be of a former owner, with a serial number of his.
         let is_it = |entry: &PendingRecord| {
-            let same_owner = match (&entry.record.body, &record.body) {
-                (Some(Body::Owner(one)), Some(Body::Owner(other))) => one == other,
-                (Some(Body::Owner(_)), _) | (_, Some(Body::Owner(_))) => false,
-                (_, _) => true,
-            };
-            same_owner && entry.record.serial == record.serial && entry.record.term == record.term
+            entry.record.serial == record.serial
+                && entry.record.term == record.term
+                && (record.term > 0 || entry.record.body == record.body)
         };
         if let Some(index) = self.doubtful.iter().position(is_it) {
             return self.doubtful.remove(index);
@@ -132,5 +130,28 @@ impl InFlight {
         while self.flights.front().is_some_and(|flight| flight.acknowledged && flight.entries.is_empty()) {
             self.flights.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_wire::{Body, OutboxMessage};
+
+    use super::*;
+    use crate::model::pending::ReplyTo;
+
+    /// A message, under no term, with the first serial number of its owner.
+    fn message(number: u64) -> Record {
+        let message = OutboxMessage { from: 3, number, input: None };
+        Record { serial: 1, ..Record::new(0, Body::OutboxMessage(message)) }
+    }
+
+    #[test]
+    fn a_message_of_a_former_owner_is_not_taken_for_ones_own() {
+        let mut flights = InFlight::default();
+        flights.send([PendingRecord::new(message(3), ReplyTo::Nobody)].into());
+        assert!(flights.met(&message(2)).is_none(), "the former owner's first record");
+        let own = flights.met(&message(3)).expect("one's own");
+        assert_eq!(own.record, message(3));
     }
 }
