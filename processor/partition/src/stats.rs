@@ -80,8 +80,8 @@ pub struct Stats {
     pub history_left: AtomicU64,
     /// 1 while histories are missing.
     pub behind: AtomicU64,
-    /// How much of the index of runs is made, in percent.
-    pub index_percent: AtomicU64,
+    /// How much of the index of runs is missing, in percent.
+    pub index_missing_percent: AtomicU64,
     /// 1 while this node is to serve the partition.
     pub is_wanted: AtomicU64,
     /// 1 while the partition serves.

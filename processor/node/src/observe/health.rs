@@ -28,6 +28,8 @@ pub struct Signs {
     pub restored_percent: Option<u64>,
     /// Percent of their histories that are restored, while they serve.
     pub histories_percent: Option<u64>,
+    /// Percent of their indices that are made, while they serve.
+    pub index_percent: Option<u64>,
     /// The first partition whose thread hangs, and for how many seconds.
     pub hung: Option<(usize, u64)>,
     /// Other reasons why the node is not ready.
@@ -78,7 +80,8 @@ impl Signs {
         let rows = self.restored_percent.map(|percent| format!("restoring, {percent} %"));
         let histories = self.histories_percent;
         let histories = histories.map(|percent| format!("restoring histories, {percent} %"));
-        rows.into_iter().chain(histories).chain(self.remarks.iter().cloned()).collect()
+        let index = self.index_percent.map(|percent| format!("indexing runs, {percent} %"));
+        rows.into_iter().chain(histories).chain(index).chain(self.remarks.iter().cloned()).collect()
     }
 
     /// Why the node should be restarted; empty where it should not. A full disk or a long recovery is no reason.
@@ -247,6 +250,7 @@ impl Health {
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
             restored_percent: progress.and_then(Progress::state_percent),
             histories_percent: progress.and_then(Progress::histories_percent),
+            index_percent: progress.and_then(Progress::index_percent),
             hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
             troubles: minded.iter().filter_map(|look| look()).collect(),
             remarks: remarked.iter().filter_map(|look| look()).collect(),
@@ -273,6 +277,8 @@ mod tests {
         assert_eq!((drained.unready().len(), drained.notes()), (0, vec!["drained".into()]));
         let behind = Signs { histories_percent: Some(7), ..serving() };
         assert_eq!((behind.unready().len(), behind.notes()), (0, vec!["restoring histories, 7 %".into()]));
+        let indexing = Signs { index_percent: Some(60), ..serving() };
+        assert_eq!((indexing.unready().len(), indexing.notes()), (0, vec!["indexing runs, 60 %".into()]));
     }
 
     #[test]

@@ -181,6 +181,9 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_restore_behind" "1 while histories of the partition are not restored completely." |s| {
         load(&s.behind)
     };
+    Stands "everlog_partition_index_missing_ratio" "Part of the index of runs that is still to be made: lists and counts are refused." |s| {
+        load(&s.index_missing_percent) / 100.0
+    };
     Stands "everlog_partition_resident_runs" "Runs of the partition in memory." |s| load(&s.resident_runs);
     Stands "everlog_partition_overlay_bytes" "Bytes of the partition's rows that wait for a commit." |s| {
         load(&s.overlay_bytes)

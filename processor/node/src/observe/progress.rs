@@ -23,6 +23,8 @@ enum Phase {
     State(u64),
     /// What is restored while they serve.
     Histories(u64),
+    /// What is made of the restored rows while they serve.
+    Index(u64),
 }
 
 impl Progress {
@@ -55,13 +57,20 @@ impl Progress {
         Some(percent(self.sum(|stats| &stats.history_all), left).unwrap_or(0))
     }
 
+    /// Percent of the index that is furthest behind; none where every index is complete.
+    pub fn index_percent(&self) -> Option<u64> {
+        let missing = self.0.iter().map(|stats| stats.index_missing_percent.load(Ordering::Relaxed)).max()?;
+        (missing > 0).then(|| 100_u64.saturating_sub(missing))
+    }
+
     fn sum(&self, of: impl Fn(&Stats) -> &AtomicU64) -> u64 {
         self.0.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum()
     }
 
     fn phase(&self) -> Option<Phase> {
         let state = self.state_percent().map(Phase::State);
-        state.or_else(|| self.histories_percent().map(Phase::Histories))
+        let histories = || self.histories_percent().map(Phase::Histories);
+        state.or_else(histories).or_else(|| self.index_percent().map(Phase::Index))
     }
 }
 
@@ -74,6 +83,7 @@ impl Phase {
         match self {
             Self::State(percent) => format!("restoring {} {percent:>3} %", bar(percent)),
             Self::Histories(percent) => format!("restoring histories {} {percent:>3} %", bar(percent)),
+            Self::Index(percent) => format!("indexing runs {} {percent:>3} %", bar(percent)),
         }
     }
 
@@ -85,6 +95,7 @@ impl Phase {
             Self::Histories(percent) => {
                 tracing::info!(percent, rows, bytes, "restoring histories while serving")
             }
+            Self::Index(percent) => tracing::info!(percent, "indexing runs while serving"),
         }
     }
 }

@@ -125,10 +125,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.commits.note_change();
             }
             let percent = self.runs.index().percent(self.context.buckets());
-            self.context.stats.index_percent.store(u64::from(percent), Ordering::Relaxed);
+            let missing = 100_u64.saturating_sub(u64::from(percent));
+            self.context.stats.index_missing_percent.store(missing, Ordering::Relaxed);
             return Ok(());
         }
-        self.context.stats.index_percent.store(100, Ordering::Relaxed);
+        self.context.stats.index_missing_percent.store(0, Ordering::Relaxed);
         if self.visibility.are_under_way() {
             self.catch_up()?;
             self.read_on()?;
