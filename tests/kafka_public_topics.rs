@@ -10,7 +10,9 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::Options;
 use everlog_log_kafka::commands::retention::CommandsRetention;
-use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, Record, Step, Tail, Trimmer};
+use everlog_log_kafka::topics::topic_io::{
+    From, OutgoingRecord, Producer, Record, TailStep, TopicTail, Trimmer,
+};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::server::Server;
 use everlog_tests::{page, patience};
@@ -82,11 +84,11 @@ impl TestLog {
         noun: PublicTopic,
         enough: impl Fn(&[Record]) -> bool,
     ) -> anyhow::Result<Vec<Record>> {
-        let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
+        let mut tail = TopicTail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
         let (mut read, deadline) = (Vec::new(), patience::deadline());
         while !enough(&read) {
             ensure!(!deadline.is_over(), "{noun:?}: only {} records came: {read:?}", read.len());
-            if let Step::Record(record) = tail.next(deadline.left())? {
+            if let TailStep::Record(record) = tail.next(deadline.left())? {
                 read.push(record);
             }
         }
@@ -95,13 +97,13 @@ impl TestLog {
 
     /// All that is in a topic now.
     fn read_all(&self, noun: PublicTopic) -> anyhow::Result<Vec<Record>> {
-        let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
+        let mut tail = TopicTail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
         let mut read = Vec::new();
         loop {
             match tail.next(patience::most())? {
-                Step::Record(record) => read.push(record),
-                Step::End => return Ok(read),
-                Step::Nothing => bail!("{noun:?}: its end does not come"),
+                TailStep::Record(record) => read.push(record),
+                TailStep::End => return Ok(read),
+                TailStep::Nothing => bail!("{noun:?}: its end does not come"),
             }
         }
     }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
 use everlog_log_kafka::commands::source::CommandsSource;
 use everlog_log_kafka::topics::topic_io::{
-    self, Ending, From, OutgoingRecord, Producer, Step, Tail, Trimmer,
+    self, Ending, From, OutgoingRecord, Producer, TailStep, TopicTail, Trimmer,
 };
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
@@ -301,7 +301,7 @@ async fn more_than_is_taken_waits_within_bounds_and_in_order() -> anyhow::Result
     let mut reader = test_log.source()?;
     reader.begin_all(4).await?;
     // Nobody takes anything meanwhile: the queue is full long before somebody else has read it all.
-    let mut tail = Tail::open(&test_log.options, &topic, None, From::Beginning)?;
+    let mut tail = TopicTail::open(&test_log.options, &topic, None, From::Beginning)?;
     assert_eq!(read_to_the_end(&mut tail)?.len(), count);
     let mut next = BTreeMap::from([(0, 0), (1, 0)]);
     for record in reader.records(count).await? {
@@ -516,36 +516,37 @@ fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
     let mut producer = Producer::open_transactional(&test_log.options, "somebody")?;
     producer.transact(&[outgoing(&topic, 0, "a"), outgoing(&topic, 3, "b")], Ending::Commit)?;
     producer.transact(&[outgoing(&topic, 0, "aborted")], Ending::Abort)?;
-    let mut tail = Tail::open(&test_log.options, &topic, None, From::Beginning)?;
+    let mut tail = TopicTail::open(&test_log.options, &topic, None, From::Beginning)?;
     let mut found = read_to_the_end(&mut tail)?;
     found.sort();
     assert_eq!(found, ["a", "b"]);
     // Nothing else came before the end, and nothing comes before this.
-    assert_eq!(tail.next(Duration::ZERO)?, Step::Nothing);
+    assert_eq!(tail.next(Duration::ZERO)?, TailStep::Nothing);
     test_log.produce(0, &["c"])?;
-    let Step::Record(record) = tail.next(patience::most())? else { anyhow::bail!("it goes on") };
+    let TailStep::Record(record) = tail.next(patience::most())? else { anyhow::bail!("it goes on") };
     assert_eq!((record.partition, record.value.as_deref()), (0, Some(&b"c"[..])));
     assert!(record.time_ms > 1_700_000_000_000);
-    let mut later = Tail::open(&test_log.options, &topic, Some(0), From::Offset(record.offset))?;
+    let mut later = TopicTail::open(&test_log.options, &topic, Some(0), From::Offset(record.offset))?;
     assert_eq!(read_to_the_end(&mut later)?, ["c"]);
-    let mut new = Tail::open(&test_log.options, &topic, None, From::End)?;
+    let mut new = TopicTail::open(&test_log.options, &topic, None, From::End)?;
     assert_eq!(read_to_the_end(&mut new)?, Vec::<String>::new());
     test_log.produce(2, &["d"])?;
-    assert!(matches!(new.next(patience::most())?, Step::Record(_)));
-    let refusal = Tail::open(&test_log.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
+    assert!(matches!(new.next(patience::most())?, TailStep::Record(_)));
+    let refusal =
+        TopicTail::open(&test_log.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
     assert!(refusal.to_string().contains("no offset 99"), "{refusal}");
     Ok(())
 }
 
-fn read_to_the_end(tail: &mut Tail) -> anyhow::Result<Vec<String>> {
+fn read_to_the_end(tail: &mut TopicTail) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {
         match tail.next(patience::most())? {
-            Step::Record(record) => {
+            TailStep::Record(record) => {
                 found.push(String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).into_owned());
             }
-            Step::End => return Ok(found),
-            Step::Nothing => anyhow::bail!("the end never came"),
+            TailStep::End => return Ok(found),
+            TailStep::Nothing => anyhow::bail!("the end never came"),
         }
     }
 }
@@ -554,7 +555,7 @@ fn read_to_the_end(tail: &mut Tail) -> anyhow::Result<Vec<String>> {
 fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
     let test_log = TestLog::new()?;
     let topic = test_log.commands();
-    let mut tail = Tail::open(&test_log.options, &topic, None, From::End)?;
+    let mut tail = TopicTail::open(&test_log.options, &topic, None, From::End)?;
     let lines: String = (0..20).map(|number| format!("order-{number}:java\n")).collect();
     let arguments = [
         "--bootstrap-server",
@@ -570,9 +571,9 @@ fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
     let mut theirs = BTreeMap::new();
     while theirs.len() < 20 {
         match tail.next(patience::most())? {
-            Step::Record(record) => theirs.insert(record.key.expect("it has one"), record.partition),
-            Step::End => None,
-            Step::Nothing => anyhow::bail!("only these came: {theirs:?}"),
+            TailStep::Record(record) => theirs.insert(record.key.expect("it has one"), record.partition),
+            TailStep::End => None,
+            TailStep::Nothing => anyhow::bail!("only these came: {theirs:?}"),
         };
     }
     let records: Vec<_> = theirs

@@ -6,7 +6,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
-use everlog_log_kafka::topics::topic_io::{Ending, From, OutgoingRecord, Producer, Record, Step, Tail};
+use everlog_log_kafka::topics::topic_io::{
+    Ending, From, OutgoingRecord, Producer, Record, TailStep, TopicTail,
+};
 use everlog_log_kafka::{Options, topics};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::taskqueue::TaskQueue;
@@ -285,9 +287,9 @@ fn more_replicas_than_brokers_are_refused_with_what_to_set() -> anyhow::Result<(
 }
 
 fn read(options: &Options, topic: &str, count: usize) -> anyhow::Result<Vec<Record>> {
-    let mut tail = Tail::open(options, topic, None, From::Beginning)?;
+    let mut tail = TopicTail::open(options, topic, None, From::Beginning)?;
     let mut records = Vec::new();
-    while let Step::Record(record) = tail.next(patience::most())? {
+    while let TailStep::Record(record) = tail.next(patience::most())? {
         records.push(record);
     }
     ensure!(records.len() == count, "{records:?}");

@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use everlog_avro::command::Token;
 use everlog_engine::Settings;
-use everlog_ingress::{Ingress, Journals, Names, Options, Registry, SharedJournals as ByLog, Undelivered};
+use everlog_ingress::{
+    Ingress, Journals, Names, Options, SchemaRegistry, SharedJournals as ByLog, Undelivered,
+};
 use everlog_wire::Body;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -85,7 +87,7 @@ impl Journals for Way {
 /// No schema is known but one's own.
 struct Nowhere;
 
-impl Registry for Nowhere {
+impl SchemaRegistry for Nowhere {
     async fn schema(&self, _id: u32) -> Result<Option<String>, String> {
         Ok(None)
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everlog_avro::Bounds;
 use everlog_avro::command::{
     Accepted, Code, CommandContext, CommandLimits, CommandOptions, CommandRecord, CommandRefusal,
-    NamespaceLookup, RecordCoordinates, SchemaLookup, Token, Verdict, read,
+    CommandVerdict, NamespaceLookup, RecordCoordinates, SchemaLookup, Token, read,
 };
 use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Address;
@@ -18,7 +18,7 @@ use everlog_wire::public_command::{
 use tokio::time::Instant;
 
 use crate::options::{Names, Options};
-use crate::schemas::{Registry, Schemas, Snapshot, lookup};
+use crate::schemas::{SchemaCache, SchemaRegistry, Snapshot, lookup};
 
 /// Bytes of headers that a rejection repeats; further headers are left out.
 const HEADERS_BYTES_MAX: usize = 64 << 10;
@@ -28,7 +28,7 @@ pub(crate) struct Decoder<R, N> {
     topic: ConsumedTopic,
     options: Options,
     names: N,
-    schemas: Schemas<R>,
+    schemas: SchemaCache<R>,
 }
 
 /// A decoded record and its journal.
@@ -65,9 +65,9 @@ impl<N: Names> CommandContext for RecordContext<'_, N> {
     }
 }
 
-impl<R: Registry, N: Names> Decoder<R, N> {
+impl<R: SchemaRegistry, N: Names> Decoder<R, N> {
     pub(crate) fn new(topic: ConsumedTopic, options: Options, names: N, registry: R) -> Self {
-        let schemas = Schemas::new(registry, options.command_schema_id);
+        let schemas = SchemaCache::new(registry, options.command_schema_id);
         Self { topic, options, names, schemas }
     }
 
@@ -79,9 +79,9 @@ impl<R: Registry, N: Names> Decoder<R, N> {
         }
         loop {
             let id = match self.verdict(fetched) {
-                Verdict::Accepted(accepted) => return self.forwarded(fetched, *accepted, partitions),
-                Verdict::Refused(refusal) => return self.unreadable(fetched, *refusal, partitions),
-                Verdict::Schema(id) => id,
+                CommandVerdict::Accepted(accepted) => return self.forwarded(fetched, *accepted, partitions),
+                CommandVerdict::Refused(refusal) => return self.unreadable(fetched, *refusal, partitions),
+                CommandVerdict::Schema(id) => id,
             };
             let deadline = *deadline.get_or_insert_with(|| {
                 waits();
@@ -99,7 +99,7 @@ impl<R: Registry, N: Names> Decoder<R, N> {
         }
     }
 
-    fn verdict(&self, fetched: &Fetched) -> Verdict {
+    fn verdict(&self, fetched: &Fetched) -> CommandVerdict {
         let headers: Vec<_> =
             fetched.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
         let place = RecordCoordinates {

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::decoder::Decoder;
 use crate::journals::{Journals, OwnedJournals};
 use crate::options::{Names, Options};
-use crate::schemas::Registry;
+use crate::schemas::SchemaRegistry;
 use crate::stats::Stats;
 
 /// A record that is durable and applied.
@@ -35,7 +35,7 @@ pub struct HttpSource<R, N> {
     stats: Arc<Stats>,
 }
 
-impl<R: Registry, N: Names> HttpSource<R, N> {
+impl<R: SchemaRegistry, N: Names> HttpSource<R, N> {
     /// A source whose records have positions in this topic.
     pub fn new(
         journals: OwnedJournals,

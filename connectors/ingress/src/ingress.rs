@@ -15,7 +15,7 @@ use crate::journal_writer::JournalWriter;
 use crate::journals::Journals;
 use crate::options::{Names, Options};
 use crate::partition_queue::PartitionQueue;
-use crate::schemas::Registry;
+use crate::schemas::SchemaRegistry;
 use crate::source::Source;
 use crate::stats::Stats;
 
@@ -45,7 +45,7 @@ enum Happened {
     Stop,
 }
 
-impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
+impl<S: Source, J: Journals, R: SchemaRegistry, N: Names> Ingress<S, J, R, N> {
     /// An ingress that has read nothing yet.
     pub fn new(source: S, journals: J, registry: R, names: N, options: Options) -> Self {
         let stats = Arc::new(Stats::default());

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::decoder::{Routed, Shared};
 use crate::journals::Journals;
 use crate::options::Names;
-use crate::schemas::Registry;
+use crate::schemas::SchemaRegistry;
 use crate::stats::Stats;
 
 /// First pause before a failed append is repeated.
@@ -31,7 +31,7 @@ pub(crate) struct JournalWriter<J, R, N> {
     stats: Arc<Stats>,
 }
 
-impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
+impl<J: Journals, R: SchemaRegistry, N: Names> JournalWriter<J, R, N> {
     pub(crate) fn new(journals: J, reader: Shared<R, N>, retry_ms_max: u64, stats: Arc<Stats>) -> Self {
         let turns = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         Self { journals: Arc::new(journals), turns, reader, retry_ms_max, stats }

@@ -18,6 +18,6 @@ pub use crate::http_source::{HttpSource, Taken};
 pub use crate::ingress::Ingress;
 pub use crate::journals::{Journals, OwnedJournals, SharedJournals, Undelivered};
 pub use crate::options::{Names, Options};
-pub use crate::schemas::Registry;
+pub use crate::schemas::SchemaRegistry;
 pub use crate::source::Source;
 pub use crate::stats::Stats;

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), PAUSE_MAX);
 
 /// A registry.
-pub trait Registry: Send + Sync + 'static {
+pub trait SchemaRegistry: Send + Sync + 'static {
     /// The text of the schema with this id; none where there is none.
     ///
     /// # Errors
@@ -49,14 +49,14 @@ struct RegistryOutage {
 }
 
 /// What is known of schemas.
-pub(crate) struct Schemas<R> {
+pub(crate) struct SchemaCache<R> {
     registry: R,
     own: Snapshot,
     known: RwLock<Snapshot>,
     away: Mutex<Option<RegistryOutage>>,
 }
 
-impl<R: Registry> Schemas<R> {
+impl<R: SchemaRegistry> SchemaCache<R> {
     /// Our own schema needs no registry.
     pub(crate) fn new(registry: R, own_id: Option<u32>) -> Self {
         let own = |id| (id, Known::Schema(Arc::new(Ok(Writer::own(PublicTopic::Command)))));

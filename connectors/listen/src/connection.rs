@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::budget::Budget;
-use crate::listener::Bounds;
+use crate::listener::ListenerBounds;
 
 /// Calls of one connection that may make large responses at once. Further ones wait, so that one client cannot delay others.
 const READERS: usize = 2;
@@ -60,15 +60,15 @@ impl std::fmt::Debug for Lapses {
 }
 
 /// A connection, as found among the extensions of its requests. Cheap to clone.
-pub type Peer = Arc<Connection>;
+pub type SharedConnection = Arc<Connection>;
 
 /// A call in progress on a connection; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Call(Arc<Connection>);
+pub struct CallInProgress(Arc<Connection>);
 
 impl Connection {
     /// A connection that has just been accepted.
-    pub fn new(address: IpAddr, bounds: &Bounds) -> Arc<Self> {
+    pub fn new(address: IpAddr, bounds: &ListenerBounds) -> Arc<Self> {
         Arc::new(Self {
             address,
             requests: Budget::new(bounds.request_bytes_max),
@@ -86,11 +86,11 @@ impl Connection {
     }
 
     /// A call begins.
-    pub fn call(self: &Arc<Self>) -> Call {
+    pub fn call(self: &Arc<Self>) -> CallInProgress {
         if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
             self.busy_since_us.store(self.now_us(), Ordering::Relaxed);
         }
-        Call(Arc::clone(self))
+        CallInProgress(Arc::clone(self))
     }
 
     /// Registers something that is dropped at a deadline; returns its key.
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// It has been silent or idle for as long as the bounds permit.
-    pub(crate) fn is_silent(&self, bounds: &Bounds, now: Instant) -> bool {
+    pub(crate) fn is_silent(&self, bounds: &ListenerBounds, now: Instant) -> bool {
         let is_unheard =
             !self.has_received() && now.saturating_duration_since(self.began) >= bounds.hello_within;
         let is_idle = |since| now.saturating_duration_since(since) >= bounds.idle_within;
@@ -168,7 +168,7 @@ impl Connection {
     }
 }
 
-impl Drop for Call {
+impl Drop for CallInProgress {
     fn drop(&mut self) {
         self.0.idle_since_us.store(self.0.now_us(), Ordering::Relaxed);
         self.0.calls.fetch_sub(1, Ordering::Relaxed);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_due_is_let_go_once_and_nothing_else() {
-        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
+        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &ListenerBounds::default());
         let now = Instant::now();
         let things: Vec<Arc<Thing>> = (0..3).map(|_| Arc::new(Thing(AtomicBool::new(false)))).collect();
         let keys: Vec<_> = things
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_idle_between_calls() {
-        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
+        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &ListenerBounds::default());
         assert!(connection.idle_since().is_some());
         let (one, other) = (connection.call(), connection.call());
         drop(one);

@@ -23,7 +23,7 @@ use crate::connection::Connection;
 use crate::first_bytes::FirstBytes;
 use crate::held_body::HeldBody;
 use crate::listener::{CHECK_EVERY, CLOSED_WITHIN, Lease};
-use crate::{Bounds, Call, Listener, Peer};
+use crate::{CallInProgress, Listener, ListenerBounds, SharedConnection};
 
 /// Bytes of a response that the HTTP/2 library buffers for one stream. Four frames keep a fast client busy.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
@@ -76,7 +76,7 @@ async fn serve_connection<S, B>(
     stream: TcpStream,
     lease: Lease,
     service: S,
-    (bounds, options): (Bounds, Options),
+    (bounds, options): (ListenerBounds, Options),
     mut stops: watch::Receiver<bool>,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -164,11 +164,11 @@ pub(crate) fn log_broken(ended: hyper::Result<()>) {
 #[derive(Clone)]
 pub(crate) struct ConnectionService<S> {
     service: TowerToHyperService<S>,
-    connection: Peer,
+    connection: SharedConnection,
 }
 
 impl<S> ConnectionService<S> {
-    pub(crate) fn new(service: TowerToHyperService<S>, connection: Peer) -> Self {
+    pub(crate) fn new(service: TowerToHyperService<S>, connection: SharedConnection) -> Self {
         Self { service, connection }
     }
 }
@@ -177,7 +177,7 @@ impl<S, B> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
 {
-    type Response = Response<HeldBody<B, Option<Call>>>;
+    type Response = Response<HeldBody<B, Option<CallInProgress>>>;
     type Error = Infallible;
     type Future =
         ResponseFuture<<TowerToHyperService<S> as hyper::service::Service<Request<Incoming>>>::Future>;
@@ -191,14 +191,14 @@ where
 /// A response to come.
 pub(crate) struct ResponseFuture<F> {
     answer: Pin<Box<F>>,
-    call: Option<Call>,
+    call: Option<CallInProgress>,
 }
 
 impl<F, B> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
 {
-    type Output = Result<Response<HeldBody<B, Option<Call>>>, Infallible>;
+    type Output = Result<Response<HeldBody<B, Option<CallInProgress>>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answer.as_mut().poll(context));

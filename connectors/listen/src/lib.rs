@@ -14,7 +14,7 @@ pub mod http2;
 mod listener;
 
 pub use budget::{Budget, Share};
-pub use connection::{Call, Connection, Lapse, Peer};
+pub use connection::{CallInProgress, Connection, Lapse, SharedConnection};
 pub use descriptors::Descriptors;
 pub use held_body::HeldBody;
-pub use listener::{Bounds, Counts, Lease, Listener};
+pub use listener::{Counts, Lease, Listener, ListenerBounds};

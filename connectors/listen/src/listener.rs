@@ -22,7 +22,7 @@ pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The bounds of a listener.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ListenerBounds {
     /// Open connections; further ones wait until one closes.
     pub connections_max: usize,
     /// Open connections from one address; further ones are closed.
@@ -37,7 +37,7 @@ pub struct Bounds {
     pub answer_bytes_max: usize,
 }
 
-impl Default for Bounds {
+impl Default for ListenerBounds {
     fn default() -> Self {
         Self {
             connections_max: 1_000,
@@ -73,7 +73,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
-    bounds: Bounds,
+    bounds: ListenerBounds,
     open: Arc<OpenConnections>,
 }
 
@@ -104,7 +104,7 @@ pub struct Lease {
 
 impl Listener {
     /// A listener on the socket.
-    pub fn new(socket: TcpListener, bounds: Bounds) -> Self {
+    pub fn new(socket: TcpListener, bounds: ListenerBounds) -> Self {
         Self { socket, bounds, open: Arc::default() }
     }
 
@@ -113,7 +113,7 @@ impl Listener {
         Arc::clone(&self.open.counts)
     }
 
-    pub(crate) fn bounds(&self) -> &Bounds {
+    pub(crate) fn bounds(&self) -> &ListenerBounds {
         &self.bounds
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_listen::http2::{self, Options};
-use everlog_listen::{Bounds, Listener, http1};
+use everlog_listen::{Listener, ListenerBounds, http1};
 use everlog_patience as patience;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -52,24 +52,24 @@ impl tower_service::Service<Request<Incoming>> for Here {
     }
 }
 
-fn bounds() -> Bounds {
-    Bounds { hello_within: LONG, idle_within: LONG, ..Bounds::default() }
+fn bounds() -> ListenerBounds {
+    ListenerBounds { hello_within: LONG, idle_within: LONG, ..ListenerBounds::default() }
 }
 
-async fn listener(bounds: Bounds) -> (Listener, SocketAddr) {
+async fn listener(bounds: ListenerBounds) -> (Listener, SocketAddr) {
     let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = socket.local_addr().expect("it has one");
     (Listener::new(socket, bounds), address)
 }
 
-async fn served(bounds: Bounds) -> (SocketAddr, Here) {
+async fn served(bounds: ListenerBounds) -> (SocketAddr, Here) {
     let (listener, address) = listener(bounds).await;
     let here = Here::default();
     tokio::spawn(http1::serve(listener, here.clone()));
     (address, here)
 }
 
-async fn served_http2(bounds: Bounds) -> SocketAddr {
+async fn served_http2(bounds: ListenerBounds) -> SocketAddr {
     let (listener, address) = listener(bounds).await;
     let options = Options {
         streams_max: 10,
@@ -109,7 +109,7 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn whoever_sends_no_whole_head_in_time_is_hung_up_on() {
-    let (address, _) = served(Bounds { hello_within: Duration::from_millis(50), ..bounds() }).await;
+    let (address, _) = served(ListenerBounds { hello_within: Duration::from_millis(50), ..bounds() }).await;
     let mut stream = connected(address).await;
     let answer = asked(&mut stream, HEAD.trim_end()).await;
     assert!(!answer.contains("200"), "{answer}");
@@ -125,7 +125,7 @@ async fn whoever_sends_no_whole_head_in_time_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_connection_on_which_nothing_was_said_makes_room_before_all_others() {
-    let (address, _) = served(Bounds { connections_max: 2, ..bounds() }).await;
+    let (address, _) = served(ListenerBounds { connections_max: 2, ..bounds() }).await;
     let mut first = connected(address).await;
     assert!(asked(&mut first, HEAD).await.contains("200 OK"));
     let mut silent = connected(address).await;
@@ -142,7 +142,7 @@ async fn a_connection_on_which_nothing_was_said_makes_room_before_all_others() {
 
 #[tokio::test]
 async fn a_connection_with_a_call_under_way_makes_room_for_nobody() {
-    let (address, here) = served(Bounds { connections_max: 1, ..bounds() }).await;
+    let (address, here) = served(ListenerBounds { connections_max: 1, ..bounds() }).await;
     let mut first = connected(address).await;
     first.write_all(SLOW.as_bytes()).await.expect("it reads");
     patience::answer("the slow call", here.began.notified()).await.expect("it begins");
@@ -156,7 +156,7 @@ async fn a_connection_with_a_call_under_way_makes_room_for_nobody() {
 
 #[tokio::test]
 async fn an_address_has_so_many_connections_and_no_more() {
-    let (address, here) = served(Bounds { address_connections_max: 1, ..bounds() }).await;
+    let (address, here) = served(ListenerBounds { address_connections_max: 1, ..bounds() }).await;
     let mut first = connected(address).await;
     first.write_all(SLOW.as_bytes()).await.expect("it reads");
     patience::answer("the slow call", here.began.notified()).await.expect("it begins");
@@ -170,7 +170,7 @@ async fn an_address_has_so_many_connections_and_no_more() {
 
 #[tokio::test]
 async fn a_client_that_never_begins_with_http2_is_hung_up_on() {
-    let address = served_http2(Bounds { hello_within: Duration::from_millis(10), ..bounds() }).await;
+    let address = served_http2(ListenerBounds { hello_within: Duration::from_millis(10), ..bounds() }).await;
     let (mut silent, mut slow) = (connected(address).await, connected(address).await);
     slow.write_all(&PREFACE[..23]).await.expect("it reads");
     rest(&mut silent).await;
@@ -179,7 +179,7 @@ async fn a_client_that_never_begins_with_http2_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_connection_without_a_call_is_told_to_go_after_a_while() {
-    let address = served_http2(Bounds { idle_within: Duration::from_millis(10), ..bounds() }).await;
+    let address = served_http2(ListenerBounds { idle_within: Duration::from_millis(10), ..bounds() }).await;
     let mut idle = connected(address).await;
     idle.write_all(PREFACE).await.expect("it reads");
     let said = rest(&mut idle).await;

@@ -99,12 +99,12 @@ pub fn http_client() -> reqwest::ClientBuilder {
 
 /// A client of one registry.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct RegistryClient {
     url: String,
     http: reqwest::Client,
 }
 
-impl Client {
+impl RegistryClient {
     /// A client for the registry at a URL. The URL may have a user and a password, and a path such as Apicurio's
     /// `/apis/ccompat/v7`.
     ///

@@ -28,7 +28,7 @@ use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 use crate::work_slots::WorkSlots;
 
-pub use crate::client::{Client, ClientError, Found, Ids, http_client};
+pub use crate::client::{ClientError, Found, Ids, RegistryClient, http_client};
 pub use crate::compatibility::CompatibilityLevel;
 pub use crate::error::Error;
 pub use crate::http::router;

@@ -57,12 +57,12 @@ pub(crate) struct Version {
 type Versions = BTreeMap<u32, Version>;
 
 #[derive(Debug)]
-struct Text {
+struct StoredText {
     text: Arc<str>,
     identity: Arc<str>,
 }
 
-impl Text {
+impl StoredText {
     fn bytes(&self) -> usize {
         self.text.len() + self.identity.len()
     }
@@ -71,7 +71,7 @@ impl Text {
 /// The state of the registry.
 pub(crate) struct Subjects {
     pub(crate) limits: Limits,
-    texts: BTreeMap<u32, Text>,
+    texts: BTreeMap<u32, StoredText>,
     /// The ids of each schema, by its identity. Earlier releases assigned several ids to one schema.
     ids: HashMap<Arc<str>, BTreeSet<u32>>,
     /// Bytes of the texts and identities.
@@ -138,7 +138,7 @@ impl Subjects {
         // Texts of the same schema share one copy of it.
         let identity = self.ids.get_key_value(&identity).map_or(identity, |(known, _)| Arc::clone(known));
         self.ids.entry(Arc::clone(&identity)).or_default().insert(id);
-        let text = Text { text, identity };
+        let text = StoredText { text, identity };
         self.bytes += text.bytes();
         self.texts.insert(id, text);
     }

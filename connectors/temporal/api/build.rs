@@ -145,7 +145,7 @@ fn shapes(set: &FileDescriptorSet) -> Result<String, Box<dyn Error>> {
                 _varint => "Varint".to_owned(),
             };
             let (tag, many) = (field.number(), field.label() == Label::Repeated);
-            text += &format!("Field {{ tag: {tag}, kind: Kind::{kind}, many: {many} }},");
+            text += &format!("Field {{ tag: {tag}, kind: FieldKind::{kind}, many: {many} }},");
         }
         text += "] },";
     }

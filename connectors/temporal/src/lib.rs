@@ -126,7 +126,7 @@ pub enum Error {
 }
 
 /// A boxed future that may move between threads.
-pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type CallFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Serves Temporal's API.
 pub struct Gateway {
@@ -188,11 +188,15 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Error`]: the listener or the descriptor.
-    pub fn serve(self: Arc<Self>, listener: Listener, shutdown: Later<()>) -> Later<Result<(), Error>> {
+    pub fn serve(
+        self: Arc<Self>,
+        listener: Listener,
+        shutdown: CallFuture<()>,
+    ) -> CallFuture<Result<(), Error>> {
         Box::pin(self.answer(listener, shutdown))
     }
 
-    async fn answer(self: Arc<Self>, listener: Listener, shutdown: Later<()>) -> Result<(), Error> {
+    async fn answer(self: Arc<Self>, listener: Listener, shutdown: CallFuture<()>) -> Result<(), Error> {
         let reporter = HealthReporter::new();
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));

@@ -9,11 +9,11 @@ use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
 /// A schema as the validator and the writer walk through it: types by their place in a list, named ones resolved.
 #[derive(Debug)]
 pub(super) struct CompiledSchema {
-    kinds: Vec<Kind>,
+    kinds: Vec<SchemaKind>,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SchemaKind {
     Null,
     Boolean,
     /// A number of up to 32 bits.
@@ -65,31 +65,31 @@ impl Field {
 impl CompiledSchema {
     /// None: the schema names a type that it does not define.
     pub(super) fn new(schema: &Schema) -> Option<Self> {
-        let mut draft = Draft { kinds: Vec::new(), names: HashMap::new() };
+        let mut draft = SchemaDraft { kinds: Vec::new(), names: HashMap::new() };
         draft.add(schema, None)?;
         Some(Self { kinds: draft.kinds })
     }
 
     /// The types by their places; the schema itself stands at place 0.
-    pub(super) fn kinds(&self) -> &[Kind] {
+    pub(super) fn kinds(&self) -> &[SchemaKind] {
         &self.kinds
     }
 }
 
-struct Draft {
-    kinds: Vec<Kind>,
+struct SchemaDraft {
+    kinds: Vec<SchemaKind>,
     names: HashMap<String, usize>,
 }
 
-impl Draft {
+impl SchemaDraft {
     /// Adds a type; its place in the list.
     fn add(&mut self, schema: &Schema, enclosing: Option<&str>) -> Option<usize> {
         let place = self.kinds.len();
-        self.kinds.push(Kind::Null);
+        self.kinds.push(SchemaKind::Null);
         let kind = match schema {
-            Schema::Null => Kind::Null,
-            Schema::Boolean => Kind::Boolean,
-            Schema::Int | Schema::Date | Schema::TimeMillis => Kind::Int,
+            Schema::Null => SchemaKind::Null,
+            Schema::Boolean => SchemaKind::Boolean,
+            Schema::Int | Schema::Date | Schema::TimeMillis => SchemaKind::Int,
             Schema::Long
             | Schema::TimeMicros
             | Schema::TimestampMillis
@@ -97,19 +97,21 @@ impl Draft {
             | Schema::TimestampNanos
             | Schema::LocalTimestampMillis
             | Schema::LocalTimestampMicros
-            | Schema::LocalTimestampNanos => Kind::Long,
-            Schema::Float => Kind::Fixed(4),
-            Schema::Double => Kind::Fixed(8),
-            Schema::Bytes | Schema::BigDecimal | Schema::Uuid(UuidSchema::Bytes) => Kind::Bytes,
-            Schema::String | Schema::Uuid(UuidSchema::String) => Kind::Text,
-            Schema::Array(array) => Kind::Array(self.add(&array.items, enclosing)?),
-            Schema::Map(map) => Kind::Map(self.add(&map.types, enclosing)?),
+            | Schema::LocalTimestampNanos => SchemaKind::Long,
+            Schema::Float => SchemaKind::Fixed(4),
+            Schema::Double => SchemaKind::Fixed(8),
+            Schema::Bytes | Schema::BigDecimal | Schema::Uuid(UuidSchema::Bytes) => SchemaKind::Bytes,
+            Schema::String | Schema::Uuid(UuidSchema::String) => SchemaKind::Text,
+            Schema::Array(array) => SchemaKind::Array(self.add(&array.items, enclosing)?),
+            Schema::Map(map) => SchemaKind::Map(self.add(&map.types, enclosing)?),
             Schema::Union(union) => {
                 let branches = union.variants().iter().map(|branch| self.add(branch, enclosing));
                 let branches: Vec<usize> = branches.collect::<Option<_>>()?;
                 match branches.as_slice() {
-                    [first, other] if matches!(self.kinds[*first], Kind::Null) => Kind::Nullable(*other),
-                    _others => Kind::Union(branches),
+                    [first, other] if matches!(self.kinds[*first], SchemaKind::Null) => {
+                        SchemaKind::Nullable(*other)
+                    }
+                    _others => SchemaKind::Union(branches),
                 }
             }
             Schema::Record(record) => {
@@ -118,21 +120,21 @@ impl Draft {
                 let fields = record.fields.iter().map(|field| {
                     Some(Field::new(field.name.clone(), self.add(&field.schema, name.namespace())?))
                 });
-                Kind::Record(fields.collect::<Option<_>>()?)
+                SchemaKind::Record(fields.collect::<Option<_>>()?)
             }
             Schema::Enum(symbols) => {
                 self.names.insert(symbols.name.fully_qualified_name(enclosing).to_string(), place);
-                Kind::Enum(symbols.symbols.len())
+                SchemaKind::Enum(symbols.symbols.len())
             }
             Schema::Fixed(fixed) | Schema::Duration(fixed) | Schema::Uuid(UuidSchema::Fixed(fixed)) => {
                 self.names.insert(fixed.name.fully_qualified_name(enclosing).to_string(), place);
-                Kind::Fixed(fixed.size)
+                SchemaKind::Fixed(fixed.size)
             }
             Schema::Decimal(decimal) => match &decimal.inner {
-                InnerDecimalSchema::Bytes => Kind::Bytes,
+                InnerDecimalSchema::Bytes => SchemaKind::Bytes,
                 InnerDecimalSchema::Fixed(fixed) => {
                     self.names.insert(fixed.name.fully_qualified_name(enclosing).to_string(), place);
-                    Kind::Fixed(fixed.size)
+                    SchemaKind::Fixed(fixed.size)
                 }
             },
             Schema::Ref { name } => {

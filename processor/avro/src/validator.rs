@@ -3,7 +3,7 @@
 //! The decoder takes a truncated record for one with nulls, and allocates what a count claims. So it decodes only bytes
 //! that were validated here.
 
-use crate::compiled_schema::{CompiledSchema, Kind};
+use crate::compiled_schema::{CompiledSchema, SchemaKind};
 
 /// What is taken of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn sift(plan: &CompiledSchema, bytes: &[u8], bounds: &Bounds) -> Resu
 }
 
 struct Validator<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [SchemaKind],
     rest: &'a [u8],
     bounds: &'a Bounds,
     items: u32,
@@ -72,37 +72,39 @@ impl Validator<'_> {
             return Err(Fault::Depth(self.bounds.depth_max));
         }
         match &self.kinds[place] {
-            Kind::Null => Ok(()),
-            Kind::Boolean => match self.take(1)? {
+            SchemaKind::Null => Ok(()),
+            SchemaKind::Boolean => match self.take(1)? {
                 [0 | 1] => Ok(()),
                 _other => Err(Fault::Boolean),
             },
-            Kind::Int => i32::try_from(self.number()?).map(drop).map_err(|_error| Fault::Number),
-            Kind::Long => self.number().map(drop),
-            Kind::Fixed(bytes) => self.take(*bytes).map(drop),
-            Kind::Bytes => self.blob().map(drop),
-            Kind::Text => self.text(),
-            Kind::Enum(symbols) => {
+            SchemaKind::Int => i32::try_from(self.number()?).map(drop).map_err(|_error| Fault::Number),
+            SchemaKind::Long => self.number().map(drop),
+            SchemaKind::Fixed(bytes) => self.take(*bytes).map(drop),
+            SchemaKind::Bytes => self.blob().map(drop),
+            SchemaKind::Text => self.text(),
+            SchemaKind::Enum(symbols) => {
                 let symbol = self.number()?;
                 let known = usize::try_from(symbol).is_ok_and(|symbol| symbol < *symbols);
                 if known { Ok(()) } else { Err(Fault::Symbol(symbol)) }
             }
-            Kind::Array(items) => self.blocks(|sieve| sieve.datum(*items, depth + 1)),
-            Kind::Map(values) => self.blocks(|sieve| {
+            SchemaKind::Array(items) => self.blocks(|sieve| sieve.datum(*items, depth + 1)),
+            SchemaKind::Map(values) => self.blocks(|sieve| {
                 sieve.text()?;
                 sieve.datum(*values, depth + 1)
             }),
-            Kind::Union(branches) => {
+            SchemaKind::Union(branches) => {
                 let branch = self.number()?;
                 let place = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
                 self.datum(*place.ok_or(Fault::Branch(branch))?, depth + 1)
             }
-            Kind::Nullable(place) => match self.number()? {
+            SchemaKind::Nullable(place) => match self.number()? {
                 0 => Ok(()),
                 1 => self.datum(*place, depth + 1),
                 branch => Err(Fault::Branch(branch)),
             },
-            Kind::Record(fields) => fields.iter().try_for_each(|field| self.datum(field.place, depth + 1)),
+            SchemaKind::Record(fields) => {
+                fields.iter().try_for_each(|field| self.datum(field.place, depth + 1))
+            }
         }
     }
 

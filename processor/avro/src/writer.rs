@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::ser::{Impossible, SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use crate::compiled_schema::{CompiledSchema, Field, Kind};
+use crate::compiled_schema::{CompiledSchema, Field, SchemaKind};
 
 /// The record and the schema do not agree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,17 +29,17 @@ pub(super) fn datum<T: Serialize>(
 
 /// Writes the value of one type of the schema.
 struct Pen<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [SchemaKind],
     place: usize,
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Pen<'a> {
-    fn kind(&self) -> &'a Kind {
+    fn kind(&self) -> &'a SchemaKind {
         &self.kinds[self.place]
     }
 
-    fn at(kinds: &'a [Kind], place: usize, out: &'a mut Vec<u8>) -> Self {
+    fn at(kinds: &'a [SchemaKind], place: usize, out: &'a mut Vec<u8>) -> Self {
         Self { kinds, place, out }
     }
 
@@ -49,8 +49,8 @@ impl<'a> Pen<'a> {
 
     fn number(&mut self, number: i64, given: &str) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Long => {}
-            Kind::Int if i32::try_from(number).is_ok() => {}
+            SchemaKind::Long => {}
+            SchemaKind::Int if i32::try_from(number).is_ok() => {}
             _other => return self.wrong(given),
         }
         put(self.out, number);
@@ -89,7 +89,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_bool(self, given: bool) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Boolean => {
+            SchemaKind::Boolean => {
                 self.out.push(u8::from(given));
                 Ok(())
             }
@@ -134,7 +134,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_f32(self, given: f32) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Fixed(4) => {
+            SchemaKind::Fixed(4) => {
                 self.out.extend_from_slice(&given.to_le_bytes());
                 Ok(())
             }
@@ -144,7 +144,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_f64(self, given: f64) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Fixed(8) => {
+            SchemaKind::Fixed(8) => {
                 self.out.extend_from_slice(&given.to_le_bytes());
                 Ok(())
             }
@@ -158,7 +158,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_str(mut self, given: &str) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Text => {
+            SchemaKind::Text => {
                 self.length(given.len());
                 self.out.extend_from_slice(given.as_bytes());
                 Ok(())
@@ -169,7 +169,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_bytes(mut self, given: &[u8]) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Bytes => {
+            SchemaKind::Bytes => {
                 self.length(given.len());
                 self.out.extend_from_slice(given);
                 Ok(())
@@ -180,7 +180,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_none(self) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Nullable(_place) => {
+            SchemaKind::Nullable(_place) => {
                 self.out.push(0);
                 Ok(())
             }
@@ -190,7 +190,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_some<T: Serialize + ?Sized>(self, given: &T) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Nullable(place) => {
+            SchemaKind::Nullable(place) => {
                 self.out.push(2);
                 given.serialize(Pen::at(self.kinds, *place, self.out))
             }
@@ -230,21 +230,21 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_seq(self, items: Option<usize>) -> Result<Items<'a>, Mismatch> {
         match self.kind() {
-            Kind::Array(place) => Items::begin(self.kinds, *place, self.out, items),
+            SchemaKind::Array(place) => Items::begin(self.kinds, *place, self.out, items),
             _other => self.wrong("a list"),
         }
     }
 
     fn serialize_map(self, items: Option<usize>) -> Result<Items<'a>, Mismatch> {
         match self.kind() {
-            Kind::Map(place) => Items::begin(self.kinds, *place, self.out, items),
+            SchemaKind::Map(place) => Items::begin(self.kinds, *place, self.out, items),
             _other => self.wrong("a map"),
         }
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Fields<'a>, Mismatch> {
         match self.kind() {
-            Kind::Record(fields) => Ok(Fields { kinds: self.kinds, fields, next: 0, out: self.out }),
+            SchemaKind::Record(fields) => Ok(Fields { kinds: self.kinds, fields, next: 0, out: self.out }),
             _other => self.wrong(name),
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Serializer for Pen<'a> {
 
 /// Elements of a list or entries of a map: one block, its end.
 struct Items<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [SchemaKind],
     place: usize,
     out: &'a mut Vec<u8>,
     left: usize,
@@ -288,7 +288,7 @@ struct Items<'a> {
 
 impl<'a> Items<'a> {
     fn begin(
-        kinds: &'a [Kind],
+        kinds: &'a [SchemaKind],
         place: usize,
         out: &'a mut Vec<u8>,
         items: Option<usize>,
@@ -333,7 +333,7 @@ impl SerializeMap for Items<'_> {
     type Error = Mismatch;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, given: &T) -> Result<(), Mismatch> {
-        given.serialize(Pen { kinds: &[Kind::Text], place: 0, out: self.out })
+        given.serialize(Pen { kinds: &[SchemaKind::Text], place: 0, out: self.out })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, given: &T) -> Result<(), Mismatch> {
@@ -347,7 +347,7 @@ impl SerializeMap for Items<'_> {
 
 /// Fields of a record, in the order of the schema.
 struct Fields<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [SchemaKind],
     fields: &'a [Field],
     next: usize,
     out: &'a mut Vec<u8>,

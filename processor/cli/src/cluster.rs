@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// `everlog cluster`
 #[derive(Debug, Subcommand)]
-pub enum Cluster {
+pub enum ClusterCommand {
     /// Print the nodes, and of each partition its owner, its positions and the progress of a restore.
     ///
     /// Exit codes: 0: every partition is served. 3: one is not. 1: the brokers do not answer. A dead node whose
@@ -87,11 +87,11 @@ pub struct MoveArgs {
 ///
 /// # Errors
 /// The brokers do not answer, there is no such node or partition, or the log is not on Kafka.
-pub fn run(command: &Cluster) -> Result<ExitStatus> {
+pub fn run(command: &ClusterCommand) -> Result<ExitStatus> {
     let place = match command {
-        Cluster::Status(look) => &look.place,
-        Cluster::Drain(drain) => &drain.place,
-        Cluster::Move(wanted) => &wanted.place,
+        ClusterCommand::Status(look) => &look.place,
+        ClusterCommand::Drain(drain) => &drain.place,
+        ClusterCommand::Move(wanted) => &wanted.place,
     };
     let config = Config::load(place.config.as_deref(), &everlog_config::environment())?;
     everlog_config::logs::start(&config.logs)?;
@@ -100,17 +100,17 @@ pub fn run(command: &Cluster) -> Result<ExitStatus> {
     }
     let board =
         ControlClient::open(config.kafka.options("cluster")).map_err(|error| config.kafka.explain(error))?;
-    let is_written = !matches!(command, Cluster::Status(_));
+    let is_written = !matches!(command, ClusterCommand::Status(_));
     let warmed = if is_written { board.warm() } else { Ok(()) };
     let ended = warmed.map_err(Into::into).and_then(|()| obey(command, &config, &board));
     board.close();
     ended
 }
 
-fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<ExitStatus> {
+fn obey(command: &ClusterCommand, config: &Config, board: &ControlClient) -> Result<ExitStatus> {
     match command {
-        Cluster::Status(look) => status(config, board, look.json),
-        Cluster::Drain(drain) => {
+        ClusterCommand::Status(look) => status(config, board, look.json),
+        ClusterCommand::Drain(drain) => {
             if drain.undo {
                 put(board, &Row::Drain(drain.node.clone(), None))?;
                 return Ok(ExitStatus::Success);
@@ -119,7 +119,7 @@ fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<Exi
             put(board, &Row::Drain(drain.node.clone(), Some(true)))?;
             until(board, drain.within_s, |view| !view.owners.values().any(|owner| owner.node == drain.node))
         }
-        Cluster::Move(wanted) => {
+        ClusterCommand::Move(wanted) => {
             let last = board.partitions().saturating_sub(1);
             let partition = wanted.partition;
             ensure!(partition <= last, "there is no partition {partition}: they are 0 to {last}");

@@ -10,13 +10,13 @@ use crate::json_line::Fields;
 #[derive(Debug, Subcommand)]
 pub enum CommandKind {
     /// Start a run.
-    Start(Start),
+    Start(StartOptions),
     /// Send a signal to the open run.
-    Signal(Signal),
+    Signal(SignalOptions),
     /// Send a signal; start a run first if none is open.
     SignalWithStart(SignalWithStart),
     /// Send an update to the open run; the outcome has its result.
-    Update(Update),
+    Update(UpdateOptions),
     /// Send an update; start a run first if none is open.
     UpdateWithStart(UpdateWithStart),
     /// Request the cancellation of the open run.
@@ -24,16 +24,16 @@ pub enum CommandKind {
     /// Terminate the open run at once.
     Terminate(Reason),
     /// Complete an activity with a result.
-    CompleteActivity(Complete),
+    CompleteActivity(CompleteOptions),
     /// Fail the current attempt of an activity.
-    FailActivity(Fail),
+    FailActivity(FailOptions),
     /// Send a command in JSON from the standard input, as schemas/README.md describes it.
     Json,
 }
 
 /// The options of a start.
 #[derive(Args, Debug)]
-pub struct Start {
+pub struct StartOptions {
     /// The workflow type, as workers register it.
     #[arg(long, value_name = "NAME")]
     workflow_type: String,
@@ -59,7 +59,7 @@ pub struct Start {
 
 /// A signal.
 #[derive(Args, Debug)]
-pub struct Signal {
+pub struct SignalOptions {
     /// The signal's name.
     #[arg(long, value_name = "NAME")]
     name: String,
@@ -81,12 +81,12 @@ pub struct SignalWithStart {
     #[arg(long, value_name = "JSON")]
     signal_input: Vec<String>,
     #[command(flatten)]
-    start: Start,
+    start: StartOptions,
 }
 
 /// An update.
 #[derive(Args, Debug)]
-pub struct Update {
+pub struct UpdateOptions {
     /// The name of the update's handler.
     #[arg(long, value_name = "NAME")]
     name: String,
@@ -114,7 +114,7 @@ pub struct UpdateWithStart {
     #[arg(long, value_name = "ID")]
     update_id: Option<String>,
     #[command(flatten)]
-    start: Start,
+    start: StartOptions,
 }
 
 /// The reason to end a run.
@@ -130,7 +130,7 @@ pub struct Reason {
 
 /// The completion of an activity.
 #[derive(Args, Debug)]
-pub struct Complete {
+pub struct CompleteOptions {
     /// The activity's id.
     #[arg(long, value_name = "ID")]
     activity_id: String,
@@ -144,7 +144,7 @@ pub struct Complete {
 
 /// The failure of an activity.
 #[derive(Args, Debug)]
-pub struct Fail {
+pub struct FailOptions {
     /// The activity's id.
     #[arg(long, value_name = "ID")]
     activity_id: String,
@@ -231,7 +231,7 @@ impl CommandKind {
     }
 }
 
-impl Start {
+impl StartOptions {
     fn json(&self) -> Result<String> {
         let mut start = Fields::default();
         start.put("workflow_type", &self.workflow_type)?;
@@ -291,8 +291,8 @@ fn values(flag: &str, texts: &[String]) -> Result<String> {
 mod tests {
     use clap::Parser;
     use everlog_avro::command::{
-        CommandContext, CommandLimits, CommandRecord, NamespaceLookup, RecordCoordinates, SchemaLookup,
-        Token, Verdict, read,
+        CommandContext, CommandLimits, CommandRecord, CommandVerdict, NamespaceLookup, RecordCoordinates,
+        SchemaLookup, Token, read,
     };
     use everlog_avro::{Bounds, PublicTopic};
     use everlog_engine::Settings;
@@ -367,7 +367,7 @@ mod tests {
             let record =
                 CommandRecord { place, key: Some(b"order-1"), value: Some(json.as_bytes()), headers: &[] };
             let verdict = read(&record, &rules, &Anything);
-            assert!(matches!(verdict, Verdict::Accepted(_)), "{words}: {json}: {verdict:?}");
+            assert!(matches!(verdict, CommandVerdict::Accepted(_)), "{words}: {json}: {verdict:?}");
         }
     }
 

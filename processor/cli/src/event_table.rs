@@ -10,7 +10,7 @@ use everlog_log_kafka::topics::topic_io::Record;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json_line::Decoded;
+use crate::json_line::DecodedRecord;
 
 /// Widths of the columns id, time and type, in characters. A longer cell shifts the rest of its row.
 const WIDTHS: [usize; 3] = [24, 24, 34];
@@ -45,25 +45,25 @@ pub fn heading() -> String {
 ///
 /// # Errors
 /// `json` is no object: a bug of this release.
-pub fn line(record: &Record, decoded: &Decoded, json: &str) -> Result<String> {
+pub fn line(record: &Record, decoded: &DecodedRecord, json: &str) -> Result<String> {
     let key = || record.key.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json)?;
     Ok(match decoded {
-        Decoded::Event(event) => {
+        DecodedRecord::Event(event) => {
             let attributes = fields.get(&snake_case(&event.r#type));
             let attributes = attributes.map(|object| serde_json::from_str(object.get())).transpose()?;
             let details = details(&DETAILS, &attributes.unwrap_or_default());
             row(&event.workflow_id, &utc(event.time), &event.r#type, &details)
         }
-        Decoded::Outcome(outcome) => {
+        DecodedRecord::Outcome(outcome) => {
             let id = outcome.workflow_id.as_deref().map_or_else(key, Into::into);
             let shown = ["run_id", "code", "reason", "update_id", "result", "failure"];
             row(&id, &utc(outcome.time), &outcome.status, &details(&shown, &fields))
         }
-        Decoded::Rejection(rejection) => {
+        DecodedRecord::Rejection(rejection) => {
             row(&key(), &utc(rejection.time), &rejection.code, &details(&["reason"], &fields))
         }
-        Decoded::Unreadable(why) => row(&key(), "", "(unreadable)", why),
+        DecodedRecord::Unreadable(why) => row(&key(), "", "(unreadable)", why),
     })
 }
 
@@ -119,13 +119,13 @@ mod tests {
     use super::*;
     use crate::json_line;
 
-    fn shown(decoded: &Decoded) -> String {
+    fn shown(decoded: &DecodedRecord) -> String {
         let record = Record { key: Some("order-1".into()), ..Record::default() };
         let json = json_line::line("everlog.events", &record, decoded).expect("a line");
         line(&record, decoded, &json).expect("a row")
     }
 
-    fn signaled(name: &str) -> Decoded {
+    fn signaled(name: &str) -> DecodedRecord {
         let payload = Payload { encoding: JSON.into(), text: Some("[1.50]".into()), ..Payload::default() };
         let signaled = WorkflowExecutionSignaled {
             signal_name: name.to_owned().into(),
@@ -136,7 +136,7 @@ mod tests {
             external_run_id: None,
             request_id: None,
         };
-        Decoded::Event(Box::new(WorkflowEvent {
+        DecodedRecord::Event(Box::new(WorkflowEvent {
             workflow_id: "order-1".into(),
             r#type: "WorkflowExecutionSignaled".into(),
             time: 1_796_000_523_456,
@@ -161,10 +161,10 @@ mod tests {
     fn rejections_and_records_that_cannot_be_decoded_have_rows_too() {
         let rejection =
             Rejection { code: "not_json".into(), reason: "no\nJSON".into(), ..Rejection::default() };
-        let row = shown(&Decoded::Rejection(Box::new(rejection)));
+        let row = shown(&DecodedRecord::Rejection(Box::new(rejection)));
         assert!(row.starts_with("order-1 ") && row.ends_with("reason=no\\nJSON"), "{row}");
         assert!(row.contains("  1970-01-01T00:00:00.000Z  not_json  "), "{row}");
-        assert!(shown(&Decoded::Unreadable("cut off".into())).ends_with("cut off"));
+        assert!(shown(&DecodedRecord::Unreadable("cut off".into())).ends_with("cut off"));
     }
 
     #[test]

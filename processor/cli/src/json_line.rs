@@ -14,7 +14,7 @@ use everlog_avro::payload::JSON;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::topics::topic_io::Record;
-use everlog_registry::{Client, Found};
+use everlog_registry::{Found, RegistryClient};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ const OURS: &str = "everlog";
 
 /// A decoded record.
 #[derive(Debug)]
-pub enum Decoded {
+pub enum DecodedRecord {
     /// Of `events`.
     Event(Box<WorkflowEvent<'static>>),
     /// Of `replies`.
@@ -39,7 +39,7 @@ pub enum Decoded {
 /// Decodes records of one topic, of any release.
 pub struct Reader {
     noun: PublicTopic,
-    registry: Option<Client>,
+    registry: Option<RegistryClient>,
     runtime: Runtime,
     writers: BTreeMap<u32, Result<Writer, String>>,
 }
@@ -50,7 +50,7 @@ impl Reader {
     /// # Errors
     /// The URL of the registry is not valid.
     pub fn new(noun: PublicTopic, registry: Option<&str>) -> Result<Self> {
-        let registry = registry.map(Client::new).transpose()?;
+        let registry = registry.map(RegistryClient::new).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { noun, registry, runtime, writers: BTreeMap::new() })
     }
@@ -59,32 +59,34 @@ impl Reader {
     ///
     /// # Errors
     /// The registry does not answer.
-    pub fn read(&mut self, record: &Record) -> Result<Decoded> {
+    pub fn read(&mut self, record: &Record) -> Result<DecodedRecord> {
         let Some(value) = record.value.as_deref() else {
-            return Ok(Decoded::Unreadable("it has no value".into()));
+            return Ok(DecodedRecord::Unreadable("it has no value".into()));
         };
         let id = match frame(value) {
             Ok(framed) => framed.schema_id,
-            Err(error) => return Ok(Decoded::Unreadable(error.to_string())),
+            Err(error) => return Ok(DecodedRecord::Unreadable(error.to_string())),
         };
         let noun = self.noun;
         let writer = match self.writer(id)? {
             Ok(writer) => writer,
-            Err(detail) => return Ok(Decoded::Unreadable(detail.clone())),
+            Err(detail) => return Ok(DecodedRecord::Unreadable(detail.clone())),
         };
         let told = match noun {
             PublicTopic::Event => {
-                WorkflowEvent::read(writer, value).map(|event| Decoded::Event(Box::new(event)))
+                WorkflowEvent::read(writer, value).map(|event| DecodedRecord::Event(Box::new(event)))
             }
             PublicTopic::Outcome => {
-                Outcome::read(writer, value).map(|outcome| Decoded::Outcome(Box::new(outcome)))
+                Outcome::read(writer, value).map(|outcome| DecodedRecord::Outcome(Box::new(outcome)))
             }
             PublicTopic::Rejection => {
-                Rejection::read(writer, value).map(|rejection| Decoded::Rejection(Box::new(rejection)))
+                Rejection::read(writer, value).map(|rejection| DecodedRecord::Rejection(Box::new(rejection)))
             }
-            PublicTopic::Command => return Ok(Decoded::Unreadable("commands are read by nodes".into())),
+            PublicTopic::Command => {
+                return Ok(DecodedRecord::Unreadable("commands are read by nodes".into()));
+            }
         };
-        Ok(told.unwrap_or_else(|error| Decoded::Unreadable(error.to_string())))
+        Ok(told.unwrap_or_else(|error| DecodedRecord::Unreadable(error.to_string())))
     }
 
     fn writer(&mut self, id: u32) -> Result<&Result<Writer, String>> {
@@ -107,12 +109,12 @@ impl Reader {
 ///
 /// # Errors
 /// It cannot be written in JSON: a bug of this release.
-pub fn line(topic: &str, record: &Record, told: &Decoded) -> Result<String> {
+pub fn line(topic: &str, record: &Record, told: &DecodedRecord) -> Result<String> {
     let mut line = match told {
-        Decoded::Event(event) => tidy(&serde_json::to_string(event)?)?,
-        Decoded::Outcome(outcome) => tidy(&serde_json::to_string(outcome)?)?,
-        Decoded::Rejection(rejection) => rejection_line(rejection)?,
-        Decoded::Unreadable(why) => {
+        DecodedRecord::Event(event) => tidy(&serde_json::to_string(event)?)?,
+        DecodedRecord::Outcome(outcome) => tidy(&serde_json::to_string(outcome)?)?,
+        DecodedRecord::Rejection(rejection) => rejection_line(rejection)?,
+        DecodedRecord::Unreadable(why) => {
             let mut members = Fields::default();
             members.put("unreadable", why)?;
             members.put("key", &record.key.as_deref().map(Bytes))?;
@@ -314,7 +316,7 @@ mod tests {
         Payload { encoding: JSON.into(), text: Some(text.to_owned().into()), ..Payload::default() }
     }
 
-    fn signaled(input: Vec<Payload<'static>>) -> Decoded {
+    fn signaled(input: Vec<Payload<'static>>) -> DecodedRecord {
         let signaled = WorkflowExecutionSignaled {
             signal_name: "approved".into(),
             input: Some(input),
@@ -324,7 +326,7 @@ mod tests {
             external_run_id: None,
             request_id: None,
         };
-        Decoded::Event(Box::new(WorkflowEvent {
+        DecodedRecord::Event(Box::new(WorkflowEvent {
             namespace: "default".into(),
             workflow_id: "order-1".into(),
             event_id: 3,
@@ -334,7 +336,7 @@ mod tests {
         }))
     }
 
-    fn shown(told: &Decoded) -> String {
+    fn shown(told: &DecodedRecord) -> String {
         let headers = vec![(OURS.to_owned(), None), ("trace".to_owned(), Some("x\u{1}".into()))];
         let record = Record { partition: 3, offset: 17, headers, ..Record::default() };
         line("everlog.events", &record, told).expect("a line")
@@ -382,15 +384,15 @@ mod tests {
         };
         let told = [
             signaled(vec![json("[1]")]),
-            Decoded::Outcome(Box::new(Outcome { status: "done".into(), ..Outcome::default() })),
-            Decoded::Rejection(Box::new(rejection)),
-            Decoded::Unreadable("why".into()),
+            DecodedRecord::Outcome(Box::new(Outcome { status: "done".into(), ..Outcome::default() })),
+            DecodedRecord::Rejection(Box::new(rejection)),
+            DecodedRecord::Unreadable("why".into()),
         ];
         for told in told {
             let line = shown(&told);
             let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
             assert_eq!(value["record"]["offset"], 17, "{line}");
-            if let Decoded::Rejection(_) = told {
+            if let DecodedRecord::Rejection(_) = told {
                 assert_eq!(
                     (value["key"].as_str(), value["value"]["base64"].as_str()),
                     (Some("order-1"), Some("/wA="))

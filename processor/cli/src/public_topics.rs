@@ -12,7 +12,7 @@ use clap::Args;
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::Options;
-use everlog_log_kafka::topics::topic_io::{From, Record, Step, Tail};
+use everlog_log_kafka::topics::topic_io::{From, Record, TailStep, TopicTail};
 use serde_json::Value;
 
 use crate::http_client::{self, HttpResponse};
@@ -86,7 +86,7 @@ impl PublicTopics {
     pub fn tail(&self, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<TopicReader> {
         match self {
             Self::Kafka(options) => {
-                let tail = Tail::open(options, &self.topic(noun), partition, from)?;
+                let tail = TopicTail::open(options, &self.topic(noun), partition, from)?;
                 Ok(TopicReader::Kafka(Box::new(tail)))
             }
             Self::Node(address) => {
@@ -99,7 +99,7 @@ impl PublicTopics {
 /// A reader of a topic.
 pub enum TopicReader {
     /// From brokers.
-    Kafka(Box<Tail>),
+    Kafka(Box<TopicTail>),
     /// From a node.
     Node(NodeTopicReader),
 }
@@ -109,7 +109,7 @@ impl TopicReader {
     ///
     /// # Errors
     /// Nobody answers any more.
-    pub fn next(&mut self, within: Duration) -> Result<Step> {
+    pub fn next(&mut self, within: Duration) -> Result<TailStep> {
         match self {
             Self::Kafka(tail) => Ok(tail.next(within)?),
             Self::Node(pages) => pages.next(within),
@@ -159,15 +159,15 @@ impl NodeTopicReader {
         Ok(Self { address, noun, partitions, records: VecDeque::new(), has_ended: false })
     }
 
-    fn next(&mut self, within: Duration) -> Result<Step> {
+    fn next(&mut self, within: Duration) -> Result<TailStep> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(record) = self.records.pop_front() {
-                return Ok(Step::Record(record));
+                return Ok(TailStep::Record(record));
             }
             let at_end = self.partitions.iter().all(|page| page.next >= page.end);
             if at_end && !std::mem::replace(&mut self.has_ended, true) {
-                return Ok(Step::End);
+                return Ok(TailStep::End);
             }
             for page in &mut self.partitions {
                 // Records beyond that end are read after all partitions have reached theirs.
@@ -183,7 +183,7 @@ impl NodeTopicReader {
             if self.records.is_empty() && self.has_ended {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Ok(Step::Nothing);
+                    return Ok(TailStep::Nothing);
                 }
                 std::thread::sleep(ASK_EVERY.min(left));
             }

@@ -6,9 +6,9 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
-use everlog_log_kafka::topics::topic_io::{From, Record, Step};
+use everlog_log_kafka::topics::topic_io::{From, Record, TailStep};
 
-use crate::json_line::{Decoded, Reader, line};
+use crate::json_line::{DecodedRecord, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics};
 use crate::{ExitStatus, event_table, write_line};
 
@@ -21,16 +21,16 @@ pub enum Read {
     /// Print new records until interrupted.
     ///
     /// Exit codes: 0: all records were decoded. 3: one was not. 1: the topic could not be read.
-    Tail(Tail),
+    Tail(TailOptions),
     /// Print all records.
     ///
     /// Exit codes: 0: all records were decoded. 3: one was not. 1: the topic could not be read.
-    Export(Export),
+    Export(ExportOptions),
 }
 
 /// `tail`
 #[derive(Args, Debug)]
-pub struct Tail {
+pub struct TailOptions {
     #[command(flatten)]
     place: LogOptions,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct Tail {
 
 /// `export`
 #[derive(Args, Debug)]
-pub struct Export {
+pub struct ExportOptions {
     #[command(flatten)]
     place: LogOptions,
     #[command(flatten)]
@@ -123,15 +123,15 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
     }
     while filter.limit.is_none_or(|limit| printed < limit) {
         let record = match reading.next(WAIT)? {
-            Step::Record(record) => record,
-            Step::End if !follows => break,
-            Step::End | Step::Nothing => continue,
+            TailStep::Record(record) => record,
+            TailStep::End if !follows => break,
+            TailStep::End | TailStep::Nothing => continue,
         };
         let told = reader.read(&record)?;
         if !filter.takes(&record, &told) {
             continue;
         }
-        if let Decoded::Unreadable(why) = &told {
+        if let DecodedRecord::Unreadable(why) = &told {
             let (partition, offset) = (record.partition, record.offset);
             tracing::warn!(topic, partition, offset, why, "a record cannot be read");
             ended = ExitStatus::Failure;
@@ -161,22 +161,22 @@ fn registry_of(place: &PublicTopics, config: &Config) -> Option<String> {
 
 impl RecordFilter {
     /// Records that cannot be decoded pass, unless their key is of another workflow.
-    fn takes(&self, record: &Record, told: &Decoded) -> bool {
+    fn takes(&self, record: &Record, told: &DecodedRecord) -> bool {
         let key = record.key.as_deref();
         let (namespace, id, run, kind) = match told {
-            Decoded::Event(event) => (
+            DecodedRecord::Event(event) => (
                 Some(event.namespace.as_ref()),
                 Some(event.workflow_id.as_bytes()),
                 Some(event.run_id.as_ref()),
                 event.r#type.as_ref(),
             ),
-            Decoded::Outcome(outcome) => {
+            DecodedRecord::Outcome(outcome) => {
                 (outcome.namespace.as_deref(), key, outcome.run_id.as_deref(), outcome.status.as_str())
             }
-            Decoded::Rejection(rejection) => {
+            DecodedRecord::Rejection(rejection) => {
                 (rejection.namespace.as_deref(), key, None, rejection.code.as_ref())
             }
-            Decoded::Unreadable(_) => {
+            DecodedRecord::Unreadable(_) => {
                 return self.workflow_id.as_ref().is_none_or(|wanted| key == Some(wanted.as_bytes()));
             }
         };

@@ -7,28 +7,28 @@ use clap::{Args, Subcommand};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_config::logs::visible;
-use everlog_registry::{Client, ClientError};
+use everlog_registry::{ClientError, RegistryClient};
 use tokio::time::Instant;
 
 use crate::{ExitStatus, write_line};
 
 /// `everlog schemas`
 #[derive(Debug, Subcommand)]
-pub enum Schemas {
+pub enum SchemasCommand {
     /// Register the schemas of the public topics that are not registered.
     ///
     /// Prints each subject with its id. Exit codes: 0: all are registered. 3: the registry refuses. 1: it does not answer.
-    Register(Registry),
+    Register(RegistryOptions),
     /// Check that the schemas of the public topics are registered. Changes nothing.
     ///
     /// Prints each subject with its id. Exit codes: 0: all are registered. 3: one is missing. 1: the registry does not
     /// answer.
-    Check(Registry),
+    Check(RegistryOptions),
 }
 
 /// The registry and the names of its subjects.
 #[derive(Args, Debug)]
-pub struct Registry {
+pub struct RegistryOptions {
     /// The registry, which has Confluent's API: http://registry:8081 or http://registry:8080/apis/ccompat/v7.
     #[arg(long, value_name = "URL")]
     registry: String,
@@ -44,18 +44,18 @@ pub struct Registry {
 ///
 /// # Errors
 /// The registry does not answer.
-pub fn run(schemas: &Schemas) -> Result<ExitStatus> {
-    let (Schemas::Register(asked) | Schemas::Check(asked)) = schemas;
+pub fn run(schemas: &SchemasCommand) -> Result<ExitStatus> {
+    let (SchemasCommand::Register(asked) | SchemasCommand::Check(asked)) = schemas;
     let config = Config::load(None, &everlog_config::environment())?;
     let prefix = asked.prefix.clone().unwrap_or_else(|| config.kafka.prefix.clone());
     let topic = |noun: PublicTopic| format!("{prefix}{}", noun.topic());
-    let client = Client::new(&asked.registry)?;
+    let client = RegistryClient::new(&asked.registry)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(async {
         let deadline = Instant::now() + Duration::from_millis(asked.timeout_ms);
         match schemas {
-            Schemas::Register(_) => client.register(topic, deadline).await,
-            Schemas::Check(_) => client.check(topic, deadline).await,
+            SchemasCommand::Register(_) => client.register(topic, deadline).await,
+            SchemasCommand::Check(_) => client.check(topic, deadline).await,
         }
     });
     match found {
@@ -67,7 +67,7 @@ pub fn run(schemas: &Schemas) -> Result<ExitStatus> {
         }
         Err(error @ ClientError::Refused { .. }) => {
             eprintln!("everlog: {}", visible::lines(&error.to_string()));
-            if matches!(schemas, Schemas::Check(_)) {
+            if matches!(schemas, SchemasCommand::Check(_)) {
                 eprintln!("everlog: register them with everlog schemas register");
             }
             Ok(ExitStatus::Failure)

@@ -11,12 +11,12 @@ use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::Options;
-use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, Step};
+use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, TailStep};
 use serde_json::json;
 
 use crate::command_json::CommandKind;
 use crate::http_client::{self, HttpResponse};
-use crate::json_line::{Decoded, Reader, line};
+use crate::json_line::{DecodedRecord, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics, TopicReader};
 use crate::{ExitStatus, write_line};
 
@@ -27,7 +27,7 @@ const WAIT: Duration = Duration::from_millis(200);
 
 /// `everlog command`
 #[derive(Debug, Subcommand)]
-pub enum Commands {
+pub enum SendCommand {
     /// Send a command to the topic `commands`.
     ///
     /// Prints the topic, partition and offset of the command, and with --reply its outcome. Exit codes: 0: sent, or with
@@ -66,8 +66,8 @@ pub struct Send {
 ///
 /// # Errors
 /// Nothing was sent.
-pub fn run(command: &Commands) -> Result<ExitStatus> {
-    let Commands::Send(send) = command;
+pub fn run(command: &SendCommand) -> Result<ExitStatus> {
+    let SendCommand::Send(send) = command;
     let value = send.order.json(standard_input)?;
     let config = send.place.settings()?;
     everlog_config::logs::start(&config.logs)?;
@@ -204,9 +204,9 @@ fn outcome(
     let mut reader = Reader::new(PublicTopic::Outcome, None)?;
     let (commands, topic) = (place.topic(PublicTopic::Command), place.topic(PublicTopic::Outcome));
     while Instant::now() < deadline {
-        let Step::Record(record) = replies.next(WAIT)? else { continue };
+        let TailStep::Record(record) = replies.next(WAIT)? else { continue };
         let told = reader.read(&record)?;
-        let Decoded::Outcome(outcome) = &told else { continue };
+        let DecodedRecord::Outcome(outcome) = &told else { continue };
         let is_ours = outcome.topic == commands
             && u32::try_from(outcome.partition) == Ok(partition)
             && u64::try_from(outcome.offset) == Ok(offset);

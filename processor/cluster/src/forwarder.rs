@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_partition::QueueKey;
-use everlog_temporal::{Body, Broken, Later, Location, POLL_HEADER, Peers, with_receipt};
+use everlog_temporal::{Body, Broken, CallFuture, Location, POLL_HEADER, Peers, with_receipt};
 use hyper::{Request, Response};
 use tokio::sync::watch;
 
@@ -64,7 +64,7 @@ impl Peers for PeerForwarder {
         self.matching.poll_lost_at(node, poll_id);
     }
 
-    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> CallFuture<Result<Response<Body>, Broken>> {
         let (control, peers) = (Arc::clone(&self.control), Arc::clone(&self.peers));
         let (matching, counters) = (Arc::clone(&self.matching), Arc::clone(&self.counters));
         let poll_id = request.headers().get(POLL_HEADER);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use everlog_listen::{Call, Lease, Listener, Peer};
+use everlog_listen::{CallInProgress, Lease, Listener, SharedConnection};
 use everlog_partition::{InboxMessage, RunKey};
 use everlog_temporal::{Body, Forwarded, ReceiptSlot};
 use http_body_util::{BodyExt, Full, Limited};
@@ -70,7 +70,7 @@ async fn admit(stream: TcpStream, server: Arc<PeerServer>, lease: Lease) {
     tokio::select! { () = introduced(stream, server, &lease.connection) => {} () = lease.connection.closed() => {} }
 }
 
-async fn introduced(stream: TcpStream, server: Arc<PeerServer>, connection: &Peer) {
+async fn introduced(stream: TcpStream, server: Arc<PeerServer>, connection: &SharedConnection) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set on a peer connection");
     }
@@ -89,7 +89,7 @@ async fn introduced(stream: TcpStream, server: Arc<PeerServer>, connection: &Pee
 }
 
 /// `from`: the address of the client, for log lines.
-async fn converse<S>(stream: S, server: Arc<PeerServer>, connection: &Peer, from: &str)
+async fn converse<S>(stream: S, server: Arc<PeerServer>, connection: &SharedConnection, from: &str)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -103,7 +103,7 @@ where
         .max_concurrent_streams(STREAMS_MAX);
     let node = Arc::clone(&server.node);
     // A node's connection is never closed to make room, because it always counts as busy.
-    let is_trusted: Arc<OnceLock<Call>> = Arc::default();
+    let is_trusted: Arc<OnceLock<CallInProgress>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
     let connection = Arc::clone(connection);
     let service = service_fn(move |request| {

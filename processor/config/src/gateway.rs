@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everlog_listen::{Bounds, Descriptors};
+use everlog_listen::{Descriptors, ListenerBounds};
 use everlog_temporal as temporal;
 
 use crate::setting::{Given, Refusal, Setting, section};
@@ -137,8 +137,8 @@ impl Gateway {
     }
 
     /// As bounds of its listener.
-    pub fn bounds(&self, descriptors: Descriptors) -> Bounds {
-        Bounds {
+    pub fn bounds(&self, descriptors: Descriptors) -> ListenerBounds {
+        ListenerBounds {
             connections_max: descriptors.share(4, self.connections_max),
             address_connections_max: self.address_connections_max,
             hello_within: Duration::from_millis(self.hello_within_ms),

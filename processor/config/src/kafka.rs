@@ -33,7 +33,7 @@ section! {
         /// Further properties of librdkafka, for all clients, such as "security.protocol=SASL_SSL". `everlog config`
         /// hides the values of those whose names contain password, secret or key. In a variable, they are separated
         /// by semicolons.
-        properties: Properties = Properties::default(), ();
+        properties: KafkaProperties = KafkaProperties::default(), ();
         /// Appends that may wait for the brokers, for each partition; beyond it calls get RESOURCE_EXHAUSTED.
         waiting_appends_max: usize = 65_536, 64..=1_000_000;
         /// Bytes of appends that may wait for the brokers, for each partition, and of outputs for each group; beyond it
@@ -129,9 +129,9 @@ impl Kafka {
 
 /// Properties of librdkafka. Secret ones are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Properties(pub BTreeMap<String, String>);
+pub struct KafkaProperties(pub BTreeMap<String, String>);
 
-impl Properties {
+impl KafkaProperties {
     fn parse<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Self> {
         let pair = |line: &str| {
             let (key, value) = line.split_once('=')?;
@@ -149,13 +149,13 @@ impl Properties {
     }
 }
 
-impl fmt::Debug for Properties {
+impl fmt::Debug for KafkaProperties {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.shown()).finish()
     }
 }
 
-impl Setting for Properties {
+impl Setting for KafkaProperties {
     type Allowed = ();
 
     fn read(given: Given, (): &()) -> Option<Self> {
@@ -194,9 +194,9 @@ mod tests {
                 .map(|line| Value::String(line.into()))
                 .into(),
         );
-        let read = Properties::read(Given::File(&file), &()).expect("both are pairs");
+        let read = KafkaProperties::read(Given::File(&file), &()).expect("both are pairs");
         let variable = "security.protocol=SASL_SSL; sasl.password=a=b,c;";
-        assert_eq!(Properties::read(Given::Environment(variable), &()), Some(read.clone()));
+        assert_eq!(KafkaProperties::read(Given::Environment(variable), &()), Some(read.clone()));
         assert_eq!(read.0.get("sasl.password").map(String::as_str), Some("a=b,c"));
         let shown = [read.write(), format!("{read:?}")];
         for shown in shown {
@@ -204,7 +204,7 @@ mod tests {
             assert!(shown.contains("security.protocol=SASL_SSL"), "{shown}");
         }
         for bad in ["security.protocol", "=x"] {
-            assert_eq!(Properties::read(Given::Environment(bad), &()), None, "{bad}");
+            assert_eq!(KafkaProperties::read(Given::Environment(bad), &()), None, "{bad}");
         }
     }
 

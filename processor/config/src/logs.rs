@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
-use crate::logs::writer::Writer;
+use crate::logs::writer::LineFormat;
 use crate::{LogFormat, Logs};
 
 /// Starts to write log lines to the standard error stream.
@@ -30,9 +30,9 @@ pub fn start(config: &Logs) -> Result<()> {
     };
     let coloured = pretty && terminal && colours_are_wanted();
     let writer = match (pretty, coloured) {
-        (false, _) => Writer::Json,
-        (true, false) => Writer::Plain,
-        (true, true) => Writer::Coloured,
+        (false, _) => LineFormat::Json,
+        (true, false) => LineFormat::Plain,
+        (true, true) => LineFormat::Coloured,
     };
     let lines = fmt().with_env_filter(filter).with_writer(move || writer);
     if pretty {

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::outputs::coordinator_wakeup::CoordinatorWakeup;
 use crate::outputs::fence_table::{FenceStatus, FenceTable};
 use crate::restore::committed::{Committed, VisitAt, after};
-use crate::stats::Counters;
+use crate::stats::KafkaCounters;
 
 /// Shared by all partition groups of a log.
 pub(crate) struct GroupContext {
@@ -25,7 +25,7 @@ pub(crate) struct GroupContext {
     pub(crate) committed: Committed,
     pub(crate) control: ControlTopic,
     pub(crate) journal: Journal,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<KafkaCounters>,
     pub(crate) rouse: CoordinatorWakeup,
 }
 

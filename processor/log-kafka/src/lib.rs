@@ -41,7 +41,7 @@ use crate::outputs::fence_table::FenceTable;
 use crate::outputs::group::PartitionGroup;
 use crate::restore::committed::Committed;
 use crate::restore::stream::{RestoreRequest, RestoreStream};
-use crate::stats::Counters;
+use crate::stats::KafkaCounters;
 use crate::topics::admin::Admin;
 
 pub use crate::client::statistics::{Traffic, Wait};
@@ -101,7 +101,7 @@ impl Kafka {
             return Err(refused(format!("the topics cannot be served on:\n{}", refusals.join("\n"))));
         }
         control.warm()?;
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(KafkaCounters::default());
         let context = Arc::new(GroupContext {
             incarnation: fixed.id,
             topics: crate::group_context::topic_names(&options),

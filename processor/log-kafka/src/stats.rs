@@ -56,7 +56,7 @@ pub struct Stats {
 
 /// The same, while being counted.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct KafkaCounters {
     pub(crate) appends: AtomicU64,
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -82,7 +82,7 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-impl Counters {
+impl KafkaCounters {
     /// A transaction took `cycle_us` from begin to end, `end_us` of it after the last delivery.
     pub(crate) fn cycle(&self, cycle_us: u64, end_us: u64) {
         let bucket = |us: u64| CYCLE_BOUNDS_US.partition_point(|bound| *bound < us);

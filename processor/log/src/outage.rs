@@ -17,10 +17,10 @@ const QUIET_FOR: Duration = Duration::from_secs(15);
 
 /// The outage of one operation, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outage(Option<Away>);
+pub struct Outage(Option<OngoingOutage>);
 
 #[derive(Clone, Copy, Debug)]
-struct Away {
+struct OngoingOutage {
     began: Instant,
     failed: Instant,
     told: Instant,
@@ -30,7 +30,7 @@ impl Outage {
     /// The operation failed. Some: log it, with how long it has been failing; zero the first time.
     pub fn fails(&mut self, now: Instant) -> Option<Duration> {
         let Some(away) = &mut self.0 else {
-            self.0 = Some(Away { began: now, failed: now, told: now });
+            self.0 = Some(OngoingOutage { began: now, failed: now, told: now });
             return Some(Duration::ZERO);
         };
         away.failed = now;

@@ -31,7 +31,7 @@ pub enum Space {
 }
 
 /// A line of the table.
-struct Line {
+struct TopicLine {
     topic: Topic,
     /// Without a prefix.
     name: &'static str,
@@ -40,13 +40,13 @@ struct Line {
 }
 
 /// In the order of their numbers: compacted topics first.
-const TABLE: [Line; 6] = [
-    Line { topic: Topic::Changelog, name: "changelog", space: Some(Space::State) },
-    Line { topic: Topic::History, name: "history", space: Some(Space::History) },
-    Line { topic: Topic::Timers, name: "timers", space: Some(Space::Timers) },
-    Line { topic: Topic::Events, name: "events", space: None },
-    Line { topic: Topic::Replies, name: "replies", space: None },
-    Line { topic: Topic::Rejections, name: "rejections", space: None },
+const TABLE: [TopicLine; 6] = [
+    TopicLine { topic: Topic::Changelog, name: "changelog", space: Some(Space::State) },
+    TopicLine { topic: Topic::History, name: "history", space: Some(Space::History) },
+    TopicLine { topic: Topic::Timers, name: "timers", space: Some(Space::Timers) },
+    TopicLine { topic: Topic::Events, name: "events", space: None },
+    TopicLine { topic: Topic::Replies, name: "replies", space: None },
+    TopicLine { topic: Topic::Rejections, name: "rejections", space: None },
 ];
 
 impl Topic {

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use everlog_cli::cluster::Cluster;
+use everlog_cli::cluster::ClusterCommand;
 use everlog_cli::doctor::Doctor;
 use everlog_cli::read::Read;
-use everlog_cli::schemas::Schemas;
-use everlog_cli::send::Commands;
+use everlog_cli::schemas::SchemasCommand;
+use everlog_cli::send::SendCommand;
 
 /// The version and the source that it is built from, for bug reports.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\n", env!("EVERLOG_BUILT_FROM"));
@@ -51,13 +51,13 @@ pub enum Command {
     Rejections(Read),
     /// Send a command to a workflow.
     #[command(subcommand, name = "command")]
-    Send(Commands),
+    Send(SendCommand),
     /// Register the schemas of the public topics, or check that they are registered.
     #[command(subcommand)]
-    Schemas(Schemas),
+    Schemas(SchemasCommand),
     /// Show the nodes that share a log on Kafka, drain a node, or move partitions.
     #[command(subcommand)]
-    Cluster(Cluster),
+    Cluster(ClusterCommand),
     /// Check a log and what it depends on, and print how to repair what is wrong.
     ///
     /// Changes nothing, and interrupts no node. Exit codes: 0: no check failed. 3: a check failed. 1: nothing could be

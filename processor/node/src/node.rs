@@ -12,7 +12,7 @@ use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
 use everlog_ingress::OwnedJournals;
-use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
+use everlog_listen::{Counts, Descriptors, Listener, ListenerBounds, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
 use everlog_partition::{Stats, UncommittedBudget};
@@ -31,9 +31,9 @@ use crate::observe::progress::{self, Progress};
 use crate::observe::{metrics, metrics_http};
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
-use crate::services::commands::Commands;
-use crate::services::gateway::{self, Gateway};
-use crate::services::names::Names;
+use crate::services::commands::CommandReader;
+use crate::services::gateway::{self, NodeGateway};
+use crate::services::names::NodeNames;
 use crate::services::schemas::{Lookup, Schemas};
 use crate::shutdown::{ShutdownParts, end, leave, log_ended};
 use crate::storage::log_backend::{self, LogBackend};
@@ -106,7 +106,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
             return Ok(ended);
         }
     };
-    let names = Names { namespaces: Arc::new(namespaces), token_signer, ids };
+    let names = NodeNames { namespaces: Arc::new(namespaces), token_signer, ids };
 
     let stats = watch_restores(&backend, (&health, &registry));
     let (running, failed, mut failures) = start_partitions(config, data, &backend, &names, stats)?;
@@ -117,7 +117,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let cluster = join(config, &backend, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers =
         cluster.as_ref().map(|cluster| Arc::new(cluster.forwarder()) as Arc<dyn everlog_temporal::Peers>);
-    let calls = Gateway::make(config, &backend, &names, &running, calls_metrics, peers)?;
+    let calls = NodeGateway::make(config, &backend, &names, &running, calls_metrics, peers)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
@@ -137,7 +137,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
         start_commands(config, &backend, cluster.as_ref(), (&schemas, &names), (&health, &registry));
     keep_public(config, &backend, (&schemas, &names), &running, (&inbox, &registry));
     metrics::watch_held(&registry, calls.held());
-    let mut gateway = Gateway::start(listeners.calls.0, calls);
+    let mut gateway = NodeGateway::start(listeners.calls.0, calls);
     let addresses =
         Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
     log_serving(data, &addresses);
@@ -223,15 +223,15 @@ fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)
 }
 
 /// A listener and its address; port 0 has become a free port.
-type Bound = (Listener, SocketAddr);
+type BoundListener = (Listener, SocketAddr);
 
 /// The listeners. They are bound first, so that an address in use is reported at once.
 struct Listeners {
-    calls: Bound,
-    metrics: Bound,
-    face: Bound,
+    calls: BoundListener,
+    metrics: BoundListener,
+    face: BoundListener,
     /// On Kafka, for other nodes.
-    nodes: Option<Bound>,
+    nodes: Option<BoundListener>,
 }
 
 impl Listeners {
@@ -239,7 +239,10 @@ impl Listeners {
     /// each for metrics and for other nodes.
     async fn bind(config: &Config, descriptors: Descriptors) -> Result<Self> {
         let Config { server, http, cluster, .. } = config;
-        let few = |most| Bounds { connections_max: descriptors.share(1, most), ..Bounds::default() };
+        let few = |most| ListenerBounds {
+            connections_max: descriptors.share(1, most),
+            ..ListenerBounds::default()
+        };
         let (calls, face) = (config.gateway.bounds(descriptors), public_http::bounds(config, descriptors));
         Ok(Self {
             calls: bind(server.address, "--address, server.address", calls).await?,
@@ -295,12 +298,12 @@ fn start_commands(
     config: &Config,
     backend: &LogBackend,
     cluster: Option<&Arc<Cluster>>,
-    (schemas, names): (&Arc<Schemas>, &Names),
+    (schemas, names): (&Arc<Schemas>, &NodeNames),
     (health, registry): (&Health, &Registry),
-) -> Option<Commands> {
+) -> Option<CommandReader> {
     let cluster = cluster.filter(|_on_kafka| config.ingress.enabled)?;
     let commands =
-        Commands::start(config, &backend.log(), cluster, Lookup(Arc::clone(schemas)), names.clone());
+        CommandReader::start(config, &backend.log(), cluster, Lookup(Arc::clone(schemas)), names.clone());
     let sight = commands.health();
     metrics::watch_commands(registry, Arc::clone(&sight));
     health.mind(move || sight.trouble());
@@ -311,7 +314,7 @@ fn start_commands(
 fn keep_public(
     config: &Config,
     backend: &LogBackend,
-    (schemas, names): (&Arc<Schemas>, &Names),
+    (schemas, names): (&Arc<Schemas>, &NodeNames),
     running: &Running,
     (inbox, registry): (&public_http::Inbox, &Registry),
 ) {
@@ -332,7 +335,7 @@ fn partitions_wished(config: &Config) -> u32 {
     if config.kafka.is_used() { config.kafka.partitions } else { config.log.partitions }
 }
 
-async fn bind(address: SocketAddr, option: &str, bounds: Bounds) -> Result<Bound> {
+async fn bind(address: SocketAddr, option: &str, bounds: ListenerBounds) -> Result<BoundListener> {
     let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!(
@@ -350,8 +353,8 @@ fn join(
     config: &Config,
     backend: &LogBackend,
     running: &Running,
-    names: &Names,
-    (nodes, calls): (Option<Bound>, SocketAddr),
+    names: &NodeNames,
+    (nodes, calls): (Option<BoundListener>, SocketAddr),
 ) -> Result<Option<Arc<Cluster>>> {
     let (LogBackend::Kafka(kafka), Some((listener, address))) = (backend, nodes) else { return Ok(None) };
     if let Some(remark) = config.cluster.remark() {
@@ -394,7 +397,7 @@ fn start_partitions(
     config: &Config,
     data: &DataDir,
     backend: &LogBackend,
-    names: &Names,
+    names: &NodeNames,
     stats: Vec<Arc<Stats>>,
 ) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
@@ -417,7 +420,7 @@ fn start_partitions(
     Ok((running, failed, failures))
 }
 
-fn driver_options(config: &Config, partitions: u32, names: &Names) -> threads::Options {
+fn driver_options(config: &Config, partitions: u32, names: &NodeNames) -> threads::Options {
     let Config { server, memory, threads, partition, queues, limits, .. } = config;
     let share = |total: usize| (total / partitions as usize).max(1);
     threads::Options {
@@ -491,7 +494,7 @@ async fn all_serve(running: &Running, health: &Health, mut asked: watch::Receive
 async fn watch(
     mut asked: watch::Receiver<bool>,
     failures: &mut mpsc::Receiver<Loss>,
-    gateway: &mut Gateway,
+    gateway: &mut NodeGateway,
     (health, cluster): (&Health, Option<&Arc<Cluster>>),
     mut memory: ProcessMemory,
 ) -> Cause {

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::exit_cause::{Cause, Ended, Loss};
 use crate::partitions::threads::Running;
-use crate::services::commands::Commands;
-use crate::services::gateway::Gateway;
+use crate::services::commands::CommandReader;
+use crate::services::gateway::NodeGateway;
 use crate::storage::log_backend::LogBackend;
 
 /// How long a log on Kafka may take to close. What is not committed by then is applied again by the next owner.
@@ -20,9 +20,9 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// What ends with the node, besides the partitions and their log.
 pub struct ShutdownParts {
     /// The reader of commands.
-    pub commands: Option<Commands>,
+    pub commands: Option<CommandReader>,
     /// The gateway.
-    pub gateway: Option<Gateway>,
+    pub gateway: Option<NodeGateway>,
     /// The cluster.
     pub cluster: Option<Arc<Cluster>>,
 }

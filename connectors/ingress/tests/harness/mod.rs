@@ -118,7 +118,7 @@ impl Registry {
     }
 }
 
-impl everlog_ingress::Registry for Registry {
+impl everlog_ingress::SchemaRegistry for Registry {
     async fn schema(&self, id: u32) -> Result<Option<String>, String> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let known = self.known.lock().expect("nobody panics");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::avro::{AvroSchema, Body, Shape, TypeId};
+use crate::avro::{AvroSchema, NamedBody, TypeId, TypeShape};
 use crate::work_budget::{Stopped, WorkBudget};
 
 /// The index of one union.
@@ -22,7 +22,7 @@ impl<'a> Branches<'a> {
     ) -> Result<Self, Stopped> {
         let mut found = Self { named: HashMap::new(), unnamed: Vec::new() };
         for branch in branches {
-            let Shape::Named(named) = &schema.types[*branch].shape else {
+            let TypeShape::Named(named) = &schema.types[*branch].shape else {
                 found.unnamed.push(*branch);
                 continue;
             };
@@ -38,12 +38,14 @@ impl<'a> Branches<'a> {
     }
 
     /// A superset of the branches that read the writer's type, which is no union.
-    pub(super) fn that_may_read(&self, writer: &Shape) -> impl Iterator<Item = &TypeId> {
+    pub(super) fn that_may_read(&self, writer: &TypeShape) -> impl Iterator<Item = &TypeId> {
         let of = |name: &str| self.named.get(name).map_or(&[][..], Vec::as_slice);
         let (by_name, by_alias) = match writer {
-            Shape::Named(named) if named.full_name == named.short_name() => (of(&named.full_name), &[][..]),
-            Shape::Named(named) => (of(named.short_name()), of(&named.full_name)),
-            Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => {
+            TypeShape::Named(named) if named.full_name == named.short_name() => {
+                (of(&named.full_name), &[][..])
+            }
+            TypeShape::Named(named) => (of(named.short_name()), of(&named.full_name)),
+            TypeShape::Primitive(_) | TypeShape::Array(_) | TypeShape::Map(_) | TypeShape::Union(_) => {
                 (&self.unnamed[..], &[][..])
             }
         };
@@ -54,10 +56,10 @@ impl<'a> Branches<'a> {
 /// Whether a field of the schema has an alias.
 pub(super) fn has_field_aliases(schema: &AvroSchema) -> bool {
     schema.types.iter().any(|this| match &this.shape {
-        Shape::Named(named) => match &named.body {
-            Body::Record { fields, .. } => fields.iter().any(|field| !field.aliases.is_empty()),
-            Body::Enum { .. } | Body::Fixed { .. } => false,
+        TypeShape::Named(named) => match &named.body {
+            NamedBody::Record { fields, .. } => fields.iter().any(|field| !field.aliases.is_empty()),
+            NamedBody::Enum { .. } | NamedBody::Fixed { .. } => false,
         },
-        Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => false,
+        TypeShape::Primitive(_) | TypeShape::Array(_) | TypeShape::Map(_) | TypeShape::Union(_) => false,
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::avro::{AvroSchema, Body, Fault, Primitive, Shape, TypeId};
+use crate::avro::{AvroSchema, Fault, NamedBody, Primitive, TypeId, TypeShape};
 use crate::work_budget::{Stopped, WorkBudget};
 
 impl AvroSchema {
@@ -12,11 +12,11 @@ impl AvroSchema {
     /// [`Fault::Invalid`]: a default is no value of its type. [`Fault::Stopped`].
     pub(crate) fn check_defaults(&self, steps: &WorkBudget) -> Result<(), Fault> {
         let fields = self.types.iter().filter_map(|this| match &this.shape {
-            Shape::Named(named) => match &named.body {
-                Body::Record { fields, .. } => Some(fields),
-                Body::Enum { .. } | Body::Fixed { .. } => None,
+            TypeShape::Named(named) => match &named.body {
+                NamedBody::Record { fields, .. } => Some(fields),
+                NamedBody::Enum { .. } | NamedBody::Fixed { .. } => None,
             },
-            Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => None,
+            TypeShape::Primitive(_) | TypeShape::Array(_) | TypeShape::Map(_) | TypeShape::Union(_) => None,
         });
         for field in fields.flatten() {
             if let Some(default) = &field.default
@@ -32,18 +32,18 @@ impl AvroSchema {
     fn takes(&self, id: TypeId, value: &Value, steps: &WorkBudget) -> Result<bool, Stopped> {
         steps.spend(1)?;
         match (&self.types[id].shape, value) {
-            (Shape::Primitive(primitive), value) => Ok(primitive.takes(value)),
-            (Shape::Array(items), Value::Array(values)) => {
+            (TypeShape::Primitive(primitive), value) => Ok(primitive.takes(value)),
+            (TypeShape::Array(items), Value::Array(values)) => {
                 all(values.iter(), |value| self.takes(*items, value, steps))
             }
-            (Shape::Map(items), Value::Object(values)) => {
+            (TypeShape::Map(items), Value::Object(values)) => {
                 all(values.values(), |value| self.takes(*items, value, steps))
             }
-            (Shape::Union(branches), value) => {
+            (TypeShape::Union(branches), value) => {
                 Ok(!all(branches.iter(), |branch| self.takes(*branch, value, steps).map(|takes| !takes))?)
             }
-            (Shape::Named(named), value) => match (&named.body, value) {
-                (Body::Record { fields, .. }, Value::Object(values)) => {
+            (TypeShape::Named(named), value) => match (&named.body, value) {
+                (NamedBody::Record { fields, .. }, Value::Object(values)) => {
                     steps.spend(fields.len())?;
                     // A default in the place of a missing value is checked at its own field.
                     all(fields.iter(), |field| match values.get(&field.name) {
@@ -51,10 +51,10 @@ impl AvroSchema {
                         None => Ok(field.default.is_some()),
                     })
                 }
-                (Body::Enum { .. } | Body::Fixed { .. }, value) => Ok(value.is_string()),
-                (Body::Record { .. }, _) => Ok(false),
+                (NamedBody::Enum { .. } | NamedBody::Fixed { .. }, value) => Ok(value.is_string()),
+                (NamedBody::Record { .. }, _) => Ok(false),
             },
-            (Shape::Array(_) | Shape::Map(_), _) => Ok(false),
+            (TypeShape::Array(_) | TypeShape::Map(_), _) => Ok(false),
         }
     }
 }

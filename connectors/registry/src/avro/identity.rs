@@ -7,23 +7,23 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::avro::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
+use crate::avro::{AvroSchema, Field, Named, NamedBody, Type, TypeId, TypeShape};
 
 impl AvroSchema {
     /// The identity: equal texts mean the same schema.
     pub(crate) fn identity(&self) -> String {
         let look = |id: TypeId| self.types.get(id);
-        let mut writer = Writer { look: &look, by_name: false, written: HashSet::new() };
+        let mut writer = IdentityWriter { look: &look, by_name: false, written: HashSet::new() };
         writer.at(self.root).to_string()
     }
 }
 
 /// The identity of one definition, with other named types by name only. `look` finds a type; `None`: it is not defined yet.
 pub(super) fn definition<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {
-    Writer { look, by_name: true, written: HashSet::new() }.written(this)
+    IdentityWriter { look, by_name: true, written: HashSet::new() }.written(this)
 }
 
-struct Writer<'a, 'l> {
+struct IdentityWriter<'a, 'l> {
     look: &'l dyn Fn(TypeId) -> Option<&'a Type>,
     /// Only the first named type is written in full.
     by_name: bool,
@@ -31,7 +31,7 @@ struct Writer<'a, 'l> {
     written: HashSet<&'a str>,
 }
 
-impl<'a> Writer<'a, '_> {
+impl<'a> IdentityWriter<'a, '_> {
     fn at(&mut self, id: TypeId) -> Value {
         match (self.look)(id) {
             Some(this) => self.written(this),
@@ -41,13 +41,13 @@ impl<'a> Writer<'a, '_> {
 
     fn written(&mut self, this: &'a Type) -> Value {
         let mut members = match &this.shape {
-            Shape::Primitive(primitive) if this.attributes.is_empty() => return json!(primitive.name()),
-            Shape::Union(branches) => return branches.iter().map(|branch| self.at(*branch)).collect(),
-            Shape::Named(named) if self.is_known(named) => return json!(named.full_name),
-            Shape::Named(named) => self.named(named),
-            Shape::Primitive(_) => Map::new(),
-            Shape::Array(items) => Map::from_iter([("items".to_owned(), self.at(*items))]),
-            Shape::Map(values) => Map::from_iter([("values".to_owned(), self.at(*values))]),
+            TypeShape::Primitive(primitive) if this.attributes.is_empty() => return json!(primitive.name()),
+            TypeShape::Union(branches) => return branches.iter().map(|branch| self.at(*branch)).collect(),
+            TypeShape::Named(named) if self.is_known(named) => return json!(named.full_name),
+            TypeShape::Named(named) => self.named(named),
+            TypeShape::Primitive(_) => Map::new(),
+            TypeShape::Array(items) => Map::from_iter([("items".to_owned(), self.at(*items))]),
+            TypeShape::Map(values) => Map::from_iter([("values".to_owned(), self.at(*values))]),
         };
         members.entry("type").or_insert_with(|| json!(this.shape.kind()));
         with(members, &this.attributes)
@@ -62,19 +62,19 @@ impl<'a> Writer<'a, '_> {
         let mut members = documented(named.doc.as_deref(), &named.aliases);
         members.insert("name".into(), json!(named.full_name));
         match &named.body {
-            Body::Record { is_error, fields } => {
+            NamedBody::Record { is_error, fields } => {
                 if *is_error {
                     members.insert("type".into(), json!("error"));
                 }
                 members.insert("fields".into(), fields.iter().map(|field| self.field(field)).collect());
             }
-            Body::Enum { symbols, default } => {
+            NamedBody::Enum { symbols, default } => {
                 members.insert("symbols".into(), json!(symbols));
                 if let Some(default) = default {
                     members.insert("default".into(), json!(default));
                 }
             }
-            Body::Fixed { size } => {
+            NamedBody::Fixed { size } => {
                 members.insert("size".into(), json!(size));
             }
         }

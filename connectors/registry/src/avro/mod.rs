@@ -56,12 +56,12 @@ type Attributes = Map<String, Value>;
 
 #[derive(Debug)]
 struct Type {
-    shape: Shape,
+    shape: TypeShape,
     attributes: Attributes,
 }
 
 #[derive(Debug)]
-enum Shape {
+enum TypeShape {
     Primitive(Primitive),
     Array(TypeId),
     Map(TypeId),
@@ -88,11 +88,11 @@ struct Named {
     /// The aliases with their namespaces.
     aliases: Vec<String>,
     doc: Option<String>,
-    body: Body,
+    body: NamedBody,
 }
 
 #[derive(Debug)]
-enum Body {
+enum NamedBody {
     Record { is_error: bool, fields: Vec<Field> },
     Enum { symbols: Vec<String>, default: Option<String> },
     Fixed { size: i32 },
@@ -140,7 +140,7 @@ impl Primitive {
     }
 }
 
-impl Shape {
+impl TypeShape {
     /// The kind of the type, as in the text of a schema.
     fn kind(&self) -> &'static str {
         match self {
@@ -148,9 +148,9 @@ impl Shape {
             Self::Array(_) => "array",
             Self::Map(_) => "map",
             Self::Union(_) => "union",
-            Self::Named(Named { body: Body::Record { .. }, .. }) => "record",
-            Self::Named(Named { body: Body::Enum { .. }, .. }) => "enum",
-            Self::Named(Named { body: Body::Fixed { .. }, .. }) => "fixed",
+            Self::Named(Named { body: NamedBody::Record { .. }, .. }) => "record",
+            Self::Named(Named { body: NamedBody::Enum { .. }, .. }) => "enum",
+            Self::Named(Named { body: NamedBody::Fixed { .. }, .. }) => "fixed",
         }
     }
 }

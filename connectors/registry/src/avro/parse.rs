@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::avro::{
-    Attributes, AvroSchema, Body, Fault, Field, Named, Primitive, Shape, Type, TypeId, identity,
+    Attributes, AvroSchema, Fault, Field, Named, NamedBody, Primitive, Type, TypeId, TypeShape, identity,
 };
 use crate::work_budget::WorkBudget;
 
@@ -39,14 +39,14 @@ impl AvroSchema {
         steps.spend_on(text)?;
         // The JSON parser's limit is a depth of 128, which bounds the recursion over the text too.
         let json: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let mut parser = Parser::new(steps);
+        let mut parser = SchemaParser::new(steps);
         let root = parser.parse(&json, None)?;
         parser.finish(root)
     }
 }
 
 /// A type during parsing.
-enum Slot {
+enum TypeSlot {
     /// The type is used, and not defined yet.
     Missing,
     /// The definition has begun.
@@ -54,18 +54,19 @@ enum Slot {
     Done(Type),
 }
 
-struct Parser<'s> {
+struct SchemaParser<'s> {
     steps: &'s WorkBudget,
-    slots: Vec<Slot>,
+    slots: Vec<TypeSlot>,
     /// The named types by their full names.
     names: HashMap<String, TypeId>,
 }
 
-impl<'s> Parser<'s> {
+impl<'s> SchemaParser<'s> {
     fn new(steps: &'s WorkBudget) -> Self {
         // A primitive type without attributes is at its place in the list of them.
-        let plain =
-            |primitive| Slot::Done(Type { shape: Shape::Primitive(primitive), attributes: Map::new() });
+        let plain = |primitive| {
+            TypeSlot::Done(Type { shape: TypeShape::Primitive(primitive), attributes: Map::new() })
+        };
         Self { steps, slots: Primitive::ALL.map(plain).into(), names: HashMap::new() }
     }
 
@@ -74,18 +75,18 @@ impl<'s> Parser<'s> {
             let name = self.names.iter().find(|(_, of)| **of == id).map(|(name, _)| name.as_str());
             Fault::from(format!("the type {} is not defined", name.unwrap_or_default()))
         };
-        if let Some(id) = self.slots.iter().position(|slot| !matches!(slot, Slot::Done(_))) {
+        if let Some(id) = self.slots.iter().position(|slot| !matches!(slot, TypeSlot::Done(_))) {
             return Err(missing(id));
         }
         let types = self.slots.into_iter().filter_map(|slot| match slot {
-            Slot::Done(done) => Some(done),
-            Slot::Missing | Slot::Open => None,
+            TypeSlot::Done(done) => Some(done),
+            TypeSlot::Missing | TypeSlot::Open => None,
         });
         Ok(AvroSchema { types: types.collect(), root })
     }
 
-    fn add(&mut self, shape: Shape, attributes: Attributes) -> TypeId {
-        self.slots.push(Slot::Done(Type { shape, attributes }));
+    fn add(&mut self, shape: TypeShape, attributes: Attributes) -> TypeId {
+        self.slots.push(TypeSlot::Done(Type { shape, attributes }));
         self.slots.len() - 1
     }
 
@@ -106,17 +107,17 @@ impl<'s> Parser<'s> {
             "record" | "error" | "enum" | "fixed" => self.named(members, kind, space),
             "array" => {
                 let items = self.parse(of("items")?, space)?;
-                Ok(self.add(Shape::Array(items), attributes(members, &OF_A_TYPE)))
+                Ok(self.add(TypeShape::Array(items), attributes(members, &OF_A_TYPE)))
             }
             "map" => {
                 let values = self.parse(of("values")?, space)?;
-                Ok(self.add(Shape::Map(values), attributes(members, &OF_A_TYPE)))
+                Ok(self.add(TypeShape::Map(values), attributes(members, &OF_A_TYPE)))
             }
             name => {
                 let attributes = attributes(members, &OF_A_TYPE);
                 match Primitive::parse(name) {
                     Some(primitive) if !attributes.is_empty() => {
-                        Ok(self.add(Shape::Primitive(primitive), attributes))
+                        Ok(self.add(TypeShape::Primitive(primitive), attributes))
                     }
                     // A reference has no attributes: they are those of the definition.
                     Some(_) | None => self.find(name, space),
@@ -136,14 +137,14 @@ impl<'s> Parser<'s> {
             Some(_) | None => name.to_owned(),
         };
         self.steps.spend_on(&full_name)?;
-        let is_done = |id: &TypeId| matches!(self.slots[*id], Slot::Done(_));
+        let is_done = |id: &TypeId| matches!(self.slots[*id], TypeSlot::Done(_));
         let done = |name: &str| self.names.get(name).copied().filter(is_done);
         if let Some(id) = done(&full_name).or_else(|| done(name)) {
             return Ok(id);
         }
         let slots = &mut self.slots;
         Ok(*self.names.entry(full_name).or_insert_with(|| {
-            slots.push(Slot::Missing);
+            slots.push(TypeSlot::Missing);
             slots.len() - 1
         }))
     }
@@ -154,19 +155,19 @@ impl<'s> Parser<'s> {
         let mut kinds: Vec<String> = Vec::with_capacity(ids.len());
         for id in &ids {
             kinds.push(match &self.slots[*id] {
-                Slot::Done(Type { shape: Shape::Union(_), .. }) => {
+                TypeSlot::Done(Type { shape: TypeShape::Union(_), .. }) => {
                     return Err("a union contains a union".into());
                 }
-                Slot::Done(Type { shape: Shape::Named(named), .. }) => named.full_name.clone(),
-                Slot::Done(Type { shape, .. }) => shape.kind().to_owned(),
-                Slot::Missing | Slot::Open => format!("the type {id}"),
+                TypeSlot::Done(Type { shape: TypeShape::Named(named), .. }) => named.full_name.clone(),
+                TypeSlot::Done(Type { shape, .. }) => shape.kind().to_owned(),
+                TypeSlot::Missing | TypeSlot::Open => format!("the type {id}"),
             });
         }
         kinds.sort_unstable();
         if let Some(twice) = kinds.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!("a union contains {} twice", twice[0]).into());
         }
-        Ok(self.add(Shape::Union(ids), Map::new()))
+        Ok(self.add(TypeShape::Union(ids), Map::new()))
     }
 
     /// A record, an enum or a fixed.
@@ -179,17 +180,19 @@ impl<'s> Parser<'s> {
         }
         let known = self.names.get(&full_name).copied();
         let (id, is_known) = match known.map(|id| (id, &self.slots[id])) {
-            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined inside of itself").into()),
-            Some((id, Slot::Missing)) => (id, false),
-            Some((id, Slot::Done(_))) => (id, true),
+            Some((_, TypeSlot::Open)) => {
+                return Err(format!("{full_name} is defined inside of itself").into());
+            }
+            Some((id, TypeSlot::Missing)) => (id, false),
+            Some((id, TypeSlot::Done(_))) => (id, true),
             None => {
-                self.slots.push(Slot::Missing);
+                self.slots.push(TypeSlot::Missing);
                 self.names.insert(full_name.clone(), self.slots.len() - 1);
                 (self.slots.len() - 1, false)
             }
         };
         if !is_known {
-            self.slots[id] = Slot::Open;
+            self.slots[id] = TypeSlot::Open;
         }
         let own_space = full_name.rsplit_once('.').map(|(space, _)| space.to_owned());
         let body = self.body(members, kind, own_space.as_deref())?;
@@ -200,19 +203,19 @@ impl<'s> Parser<'s> {
         }
         let named = Named { full_name, aliases, doc: text(members, "doc").map(str::to_owned), body };
         let reserved: &[&str] = if kind == "enum" { &OF_AN_ENUM } else { &OF_A_TYPE };
-        let defined = Type { shape: Shape::Named(named), attributes: attributes(members, reserved) };
+        let defined = Type { shape: TypeShape::Named(named), attributes: attributes(members, reserved) };
         if is_known {
             return self.again(id, &defined);
         }
-        self.slots[id] = Slot::Done(defined);
+        self.slots[id] = TypeSlot::Done(defined);
         Ok(id)
     }
 
     /// A second definition of a name must equal the first one.
     fn again(&self, id: TypeId, second: &Type) -> Parsed<TypeId> {
         let look = |id: TypeId| match &self.slots[id] {
-            Slot::Done(done) => Some(done),
-            Slot::Missing | Slot::Open => None,
+            TypeSlot::Done(done) => Some(done),
+            TypeSlot::Missing | TypeSlot::Open => None,
         };
         let first = look(id).map(|first| identity::definition(first, &look));
         if first == Some(identity::definition(second, &look)) {
@@ -222,7 +225,7 @@ impl<'s> Parser<'s> {
         Err(format!("{name} has two different definitions").into())
     }
 
-    fn body(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<Body> {
+    fn body(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<NamedBody> {
         let list = |name: &str| {
             let found = members.get(name).and_then(Value::as_array);
             found.ok_or_else(|| Fault::from(format!("{kind} has no list of {name}")))
@@ -232,7 +235,7 @@ impl<'s> Parser<'s> {
             "fixed" => {
                 let size = members.get("size").and_then(Value::as_i64);
                 let size = size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size >= 0);
-                Ok(Body::Fixed { size: size.ok_or("fixed has no size in bytes")? })
+                Ok(NamedBody::Fixed { size: size.ok_or("fixed has no size in bytes")? })
             }
             record_or_error => {
                 let mut fields: Vec<Field> = Vec::new();
@@ -245,7 +248,7 @@ impl<'s> Parser<'s> {
                 if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
                     return Err(format!("the field {} is defined twice", twice[0]).into());
                 }
-                Ok(Body::Record { is_error: record_or_error == "error", fields })
+                Ok(NamedBody::Record { is_error: record_or_error == "error", fields })
             }
         }
     }
@@ -285,7 +288,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn symbols(given: &[Value], default: Option<&str>) -> Parsed<Body> {
+fn symbols(given: &[Value], default: Option<&str>) -> Parsed<NamedBody> {
     let symbols: Vec<String> =
         given.iter().map(|symbol| symbol.as_str().unwrap_or_default().to_owned()).collect();
     let mut sorted: Vec<_> = symbols.iter().collect();
@@ -297,7 +300,7 @@ fn symbols(given: &[Value], default: Option<&str>) -> Parsed<Body> {
     if let Some(default) = default.filter(|default| !symbols.iter().any(|symbol| symbol == default)) {
         return Err(format!("the default {default} is not one of the symbols").into());
     }
-    Ok(Body::Enum { symbols, default: default.map(str::to_owned) })
+    Ok(NamedBody::Enum { symbols, default: default.map(str::to_owned) })
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::avro::branches::{Branches, has_field_aliases};
-use crate::avro::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
+use crate::avro::{AvroSchema, Field, Named, NamedBody, Primitive, TypeId, TypeShape};
 use crate::work_budget::{Stopped, WorkBudget};
 
 /// Limit of nested types in a comparison, so that recursion does not overflow a thread's stack.
@@ -42,7 +42,7 @@ pub(crate) fn incompatibilities(
     writer: &AvroSchema,
     steps: &WorkBudget,
 ) -> Result<Vec<Rc<Incompatibility>>, Stopped> {
-    let mut comparison = Comparison {
+    let mut comparison = SchemaComparison {
         reader,
         writer,
         seen: HashMap::new(),
@@ -60,7 +60,7 @@ pub(crate) fn incompatibilities(
 /// The incompatibilities found; empty means compatible.
 type Found = Vec<Rc<Incompatibility>>;
 
-struct Comparison<'a> {
+struct SchemaComparison<'a> {
     reader: &'a AvroSchema,
     writer: &'a AvroSchema,
     /// The result of each pair (reader, writer), and `None` during its comparison. A pair inside of itself counts as
@@ -77,7 +77,7 @@ struct Comparison<'a> {
     ambiguous: Found,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> SchemaComparison<'a> {
     fn pair(&mut self, reader: TypeId, writer: TypeId) -> Result<Found, Stopped> {
         self.steps.spend(1)?;
         match self.seen.get(&(reader, writer)) {
@@ -108,34 +108,37 @@ impl<'a> Comparison<'a> {
     fn compare(&mut self, reader: TypeId, writer: TypeId) -> Result<Found, Stopped> {
         let (ours, theirs) = (&self.reader.types[reader].shape, &self.writer.types[writer].shape);
         match (ours, theirs) {
-            (_, Shape::Union(branches)) => {
+            (_, TypeShape::Union(branches)) => {
                 let mut all = Found::new();
                 for (place, branch) in branches.iter().enumerate() {
                     let found = match ours {
-                        Shape::Union(_) if self.pair(reader, *branch)?.is_empty() => Found::new(),
-                        Shape::Union(_) => self.no_branch(*branch, Some(place)),
-                        Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Named(_) => {
-                            self.below(&place.to_string(), reader, *branch)?
-                        }
+                        TypeShape::Union(_) if self.pair(reader, *branch)?.is_empty() => Found::new(),
+                        TypeShape::Union(_) => self.no_branch(*branch, Some(place)),
+                        TypeShape::Primitive(_)
+                        | TypeShape::Array(_)
+                        | TypeShape::Map(_)
+                        | TypeShape::Named(_) => self.below(&place.to_string(), reader, *branch)?,
                     };
                     all = merged([all, found]);
                 }
                 Ok(all)
             }
-            (Shape::Union(branches), _) if self.tries_all => self.one_of(branches.iter(), writer),
-            (Shape::Union(branches), theirs) => {
+            (TypeShape::Union(branches), _) if self.tries_all => self.one_of(branches.iter(), writer),
+            (TypeShape::Union(branches), theirs) => {
                 let found = self.branches_of(reader, branches)?;
                 self.one_of(found.that_may_read(theirs), writer)
             }
-            (Shape::Primitive(ours), Shape::Primitive(theirs)) if ours.reads(*theirs) => Ok(Found::new()),
-            (Shape::Array(ours), Shape::Array(theirs)) => self.below("items", *ours, *theirs),
-            (Shape::Map(ours), Shape::Map(theirs)) => self.below("values", *ours, *theirs),
-            (Shape::Named(ours), Shape::Named(theirs)) if same_kind(&ours.body, &theirs.body) => {
+            (TypeShape::Primitive(ours), TypeShape::Primitive(theirs)) if ours.reads(*theirs) => {
+                Ok(Found::new())
+            }
+            (TypeShape::Array(ours), TypeShape::Array(theirs)) => self.below("items", *ours, *theirs),
+            (TypeShape::Map(ours), TypeShape::Map(theirs)) => self.below("values", *ours, *theirs),
+            (TypeShape::Named(ours), TypeShape::Named(theirs)) if same_kind(&ours.body, &theirs.body) => {
                 self.steps.spend(ours.aliases.len())?;
                 let name = if ours.is_called(theirs) { Found::new() } else { self.other_name(theirs) };
                 Ok(merged([name, self.bodies(ours, theirs)?]))
             }
-            (Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Named(_), _) => {
+            (TypeShape::Primitive(_) | TypeShape::Array(_) | TypeShape::Map(_) | TypeShape::Named(_), _) => {
                 let detail = format!("{} does not read {}", ours.kind(), theirs.kind());
                 Ok(self.fault("TYPE_MISMATCH", detail))
             }
@@ -168,7 +171,7 @@ impl<'a> Comparison<'a> {
 
     fn bodies(&mut self, ours: &'a Named, theirs: &'a Named) -> Result<Found, Stopped> {
         match (&ours.body, &theirs.body) {
-            (Body::Record { fields, .. }, Body::Record { fields: written, .. }) => {
+            (NamedBody::Record { fields, .. }, NamedBody::Record { fields: written, .. }) => {
                 self.steps.spend(fields.len() + written.len())?;
                 let written = written.iter().map(|field| (field.name.as_str(), field)).collect();
                 let mut all = Found::new();
@@ -179,7 +182,7 @@ impl<'a> Comparison<'a> {
                 }
                 Ok(all)
             }
-            (Body::Enum { symbols, default }, Body::Enum { symbols: written, .. }) => {
+            (NamedBody::Enum { symbols, default }, NamedBody::Enum { symbols: written, .. }) => {
                 self.steps.spend(symbols.len() + written.len())?;
                 let symbols: HashSet<&String> = symbols.iter().collect();
                 let missing = written.iter().filter(|symbol| !symbols.contains(symbol)).map(String::as_str);
@@ -191,7 +194,7 @@ impl<'a> Comparison<'a> {
                     format!("the reader has neither the symbols {} nor a default", missing.join(", "));
                 Ok(self.fault("MISSING_ENUM_SYMBOLS", detail))
             }
-            (Body::Fixed { size }, Body::Fixed { size: written }) if size != written => {
+            (NamedBody::Fixed { size }, NamedBody::Fixed { size: written }) if size != written => {
                 Ok(self.fault("FIXED_SIZE_MISMATCH", format!("{size} bytes are read, {written} written")))
             }
             _of_the_same_size => Ok(Found::new()),
@@ -242,7 +245,7 @@ fn merged(all: impl IntoIterator<Item = Found>) -> Found {
     all.into_iter().flatten().take(TOLD_MAX).collect()
 }
 
-fn same_kind(ours: &Body, theirs: &Body) -> bool {
+fn same_kind(ours: &NamedBody, theirs: &NamedBody) -> bool {
     std::mem::discriminant(ours) == std::mem::discriminant(theirs)
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use everlog_avro::PublicTopic;
 use everlog_patience as patience;
 use everlog_registry::{
-    Client, ClientError, CompatibilityLevel, Error, Found, Ids, Limits, Registry, Storage, router,
+    ClientError, CompatibilityLevel, Error, Found, Ids, Limits, Registry, RegistryClient, Storage, router,
 };
 use schema_registry_converter::async_impl::schema_registry::{
     SrSettings, get_schema_by_id, get_schema_by_subject, is_compatible_schema, post_schema,
@@ -111,7 +111,7 @@ struct Api {
 impl Api {
     fn new(url: &str) -> Self {
         // Whoever builds the first client chooses the cryptography; the product's client does.
-        Client::new(url).expect("a URL");
+        RegistryClient::new(url).expect("a URL");
         Self { url: url.into(), http: reqwest::Client::new() }
     }
 
@@ -218,7 +218,7 @@ fn topic(noun: PublicTopic) -> String {
 }
 
 async fn register_ours(url: &str) -> Ids {
-    let client = Client::new(url).expect("a URL");
+    let client = RegistryClient::new(url).expect("a URL");
     let begun = Instant::now();
     let ids = client.register(topic, begun + patience::most()).await.expect("registered");
     assert_eq!(client.check(topic, begun + patience::most()).await, Ok(ids));
@@ -368,16 +368,19 @@ async fn a_registry_that_is_away_is_waited_for_until_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("it has one"));
     drop(listener);
-    let client = Client::new(&url).expect("a URL");
+    let client = RegistryClient::new(&url).expect("a URL");
     let begun = Instant::now();
     let registered = client.register(topic, begun + Duration::from_millis(300));
     let registered = patience::answer("the end of a registration", registered).await.expect("it ends");
     let error = registered.expect_err("nobody is there");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     assert!(matches!(client.schema(1).await, Err(ClientError::Unreachable { .. })));
-    assert!(Client::new("no url").is_err());
-    let away =
-        Client::new("http://ann:secret@127.0.0.1:1").expect("a URL").schema(1).await.expect_err("away");
+    assert!(RegistryClient::new("no url").is_err());
+    let away = RegistryClient::new("http://ann:secret@127.0.0.1:1")
+        .expect("a URL")
+        .schema(1)
+        .await
+        .expect_err("away");
     assert!(!away.to_string().contains("secret"), "{away}");
 }
 
@@ -386,7 +389,7 @@ async fn a_schema_that_does_not_go_with_ours_is_told_apart_from_a_registry_that_
     let registry = open(&Arc::default());
     let strange = r#"{"type":"record","name":"WorkflowEvent","namespace":"io.everlog","fields":[{"name":"x","type":"int"}]}"#;
     registry.register("test.events-value", strange).expect("it is the first");
-    let client = Client::new(&serve(registry).await).expect("a URL");
+    let client = RegistryClient::new(&serve(registry).await).expect("a URL");
     let (begun, most) = (Instant::now(), patience::most());
     let refused = |error: ClientError| match error {
         ClientError::Refused { subject, code, .. } => (subject, code),

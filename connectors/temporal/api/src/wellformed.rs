@@ -24,13 +24,13 @@ struct Shape {
 
 struct Field {
     tag: u32,
-    kind: Kind,
+    kind: FieldKind,
     /// It is repeated.
     many: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum FieldKind {
     Varint,
     Fixed32,
     Fixed64,
@@ -121,12 +121,12 @@ impl Shape {
         let fault = |why| self.fault(Some(tag), why);
         let below = || depth.checked_sub(1).ok_or_else(|| fault(Why::TooDeep));
         match field.kind {
-            Kind::Message(at) => SHAPES[at].check(body, below()?),
-            Kind::Any => check_any(body, below()?),
-            Kind::String => str::from_utf8(body).map(drop).map_err(|_| fault(Why::NotUtf8)),
-            Kind::Bytes => Ok(()),
+            FieldKind::Message(at) => SHAPES[at].check(body, below()?),
+            FieldKind::Any => check_any(body, below()?),
+            FieldKind::String => str::from_utf8(body).map(drop).map_err(|_| fault(Why::NotUtf8)),
+            FieldKind::Bytes => Ok(()),
             // A repeated number may be packed.
-            Kind::Varint | Kind::Fixed32 | Kind::Fixed64 if field.many => {
+            FieldKind::Varint | FieldKind::Fixed32 | FieldKind::Fixed64 if field.many => {
                 let mut rest = body;
                 while rest.has_remaining() {
                     skip_field(field.kind.wire_type(), tag, &mut rest, DecodeContext::default())
@@ -134,7 +134,7 @@ impl Shape {
                 }
                 Ok(())
             }
-            Kind::Varint | Kind::Fixed32 | Kind::Fixed64 => Err(fault(Why::WireType)),
+            FieldKind::Varint | FieldKind::Fixed32 | FieldKind::Fixed64 => Err(fault(Why::WireType)),
         }
     }
 
@@ -143,7 +143,7 @@ impl Shape {
     }
 }
 
-impl Kind {
+impl FieldKind {
     fn wire_type(self) -> WireType {
         match self {
             Self::Varint => WireType::Varint,

@@ -6,7 +6,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 /// One entry of an encoded map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MapEntry<'a> {
+pub(crate) struct ProtoMapEntry<'a> {
     pub key: &'a str,
     /// The encoded value.
     pub value: &'a [u8],
@@ -23,7 +23,7 @@ impl From<DecodeError> for Malformed {
 }
 
 /// The entries of an encoded map, in the order in which they were sent.
-pub(crate) fn entries(map: &[u8]) -> impl Iterator<Item = Result<MapEntry<'_>, Malformed>> {
+pub(crate) fn entries(map: &[u8]) -> impl Iterator<Item = Result<ProtoMapEntry<'_>, Malformed>> {
     let mut rest = map;
     std::iter::from_fn(move || {
         let found = next(&mut rest, 1).transpose()?.and_then(entry);
@@ -34,10 +34,10 @@ pub(crate) fn entries(map: &[u8]) -> impl Iterator<Item = Result<MapEntry<'_>, M
     })
 }
 
-fn entry(bytes: &[u8]) -> Result<MapEntry<'_>, Malformed> {
+fn entry(bytes: &[u8]) -> Result<ProtoMapEntry<'_>, Malformed> {
     let key = std::str::from_utf8(last(bytes, 1)?).map_err(|_error| Malformed)?;
     let value = last(bytes, 2)?;
-    Ok(MapEntry { key, value })
+    Ok(ProtoMapEntry { key, value })
 }
 
 /// The last value of a singular field.

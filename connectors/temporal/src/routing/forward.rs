@@ -24,7 +24,7 @@ use crate::routing::partition_reads;
 use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 use crate::routing::route::{self, Route};
 use crate::rpc::{RoutingKey, Rpc};
-use crate::{Gateway, Later, Limits};
+use crate::{CallFuture, Gateway, Limits};
 
 /// How long a call waits for an owner of its partition, before it is refused with UNAVAILABLE. A takeover takes less.
 const OWNER_WITHIN: Duration = Duration::from_secs(3);
@@ -66,7 +66,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Later<Result<Response<Body>, Infallible>>;
+    type Future = CallFuture<Result<Response<Body>, Infallible>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 
-use crate::Later;
+use crate::CallFuture;
 
 /// Where a partition or task queue is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub trait Peers: Send + Sync {
     fn poll_lost(&self, node: &str, poll_id: String);
 
     /// Sends a call to a node; completes with the head of its response.
-    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>>;
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> CallFuture<Result<Response<Body>, Broken>>;
 }
 
 /// The header with the id of a forwarded poll. [`Peers::poll_lost`] names it.

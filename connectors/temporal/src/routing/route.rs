@@ -43,11 +43,11 @@ struct ByExecution {
     #[prost(string, tag = "1")]
     namespace: String,
     #[prost(message, optional, tag = "2")]
-    execution: Option<Execution>,
+    execution: Option<RoutedExecution>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Execution {
+struct RoutedExecution {
     #[prost(string, tag = "1")]
     workflow_id: String,
 }
@@ -58,13 +58,13 @@ struct ByUpdate {
     #[prost(string, tag = "1")]
     namespace: String,
     #[prost(message, optional, tag = "2")]
-    update: Option<Update>,
+    update: Option<RoutedUpdate>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Update {
+struct RoutedUpdate {
     #[prost(message, optional, tag = "1")]
-    execution: Option<Execution>,
+    execution: Option<RoutedExecution>,
 }
 
 /// Field 1: the namespace by name; field 2: the operations. Read as a singular field they are merged into one.
@@ -96,7 +96,7 @@ struct ByQueue {
     #[prost(string, tag = "1")]
     namespace: String,
     #[prost(message, optional, tag = "2")]
-    queue: Option<Queue>,
+    queue: Option<RoutedQueue>,
 }
 
 /// Fields 1 and 2 as above; 3 and 7: the types of the task queue. Field 7 counts in the enhanced mode (5).
@@ -105,7 +105,7 @@ struct ByDescribedQueue {
     #[prost(string, tag = "1")]
     namespace: String,
     #[prost(message, optional, tag = "2")]
-    queue: Option<Queue>,
+    queue: Option<RoutedQueue>,
     #[prost(int32, tag = "3")]
     kind: i32,
     #[prost(int32, tag = "5")]
@@ -115,7 +115,7 @@ struct ByDescribedQueue {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Queue {
+struct RoutedQueue {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "3")]
@@ -184,7 +184,7 @@ fn kind_of(activities: bool) -> TaskKind {
 
 fn matching_node(
     namespace: &str,
-    Queue { name, normal_name }: Queue,
+    RoutedQueue { name, normal_name }: RoutedQueue,
     kind: TaskKind,
     id_of: impl Fn(&str) -> Option<String>,
 ) -> Option<Route> {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_listen::{Budget, Peer, Share};
+use everlog_listen::{Budget, Share, SharedConnection};
 use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use http_body_util::{BodyExt, Full, Limited};
@@ -27,7 +27,7 @@ use crate::routing::delivery_receipt::ReceiptSlot;
 use crate::server::call::HistoryPermit;
 use crate::server::compression;
 use crate::server::response_body::{ResponseBody, ResponseContent};
-use crate::{Gateway, Later, Limits};
+use crate::{CallFuture, Gateway, Limits};
 
 /// The services whose calls have one request and one answer.
 const UNARY: &str = "/temporal.api.";
@@ -83,7 +83,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Later<Result<Response<Body>, Infallible>>;
+    type Future = CallFuture<Result<Response<Body>, Infallible>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
@@ -93,7 +93,11 @@ where
         let mut inner = self.inner.clone();
         std::mem::swap(&mut inner, &mut self.inner);
         let gateway = Arc::clone(&self.gateway);
-        let peer = request.extensions().get::<Peer>().cloned().expect("a listener's requests know theirs");
+        let peer = request
+            .extensions()
+            .get::<SharedConnection>()
+            .cloned()
+            .expect("a listener's requests know theirs");
         if !request.uri().path().starts_with(UNARY) {
             let Some(place) = gateway.budgets.streaming.take(1) else {
                 let refusal = status::overloaded();
@@ -120,7 +124,7 @@ where
 /// One call within its bounds.
 struct BoundedCall<'a> {
     gateway: &'a Gateway,
-    peer: Peer,
+    peer: SharedConnection,
     began: Instant,
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
 use everlog_engine::request::{self, RequestRecord};
-use everlog_listen::{Peer, Share};
+use everlog_listen::{Share, SharedConnection};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
 use prost::Message;
@@ -45,7 +45,7 @@ pub(crate) struct Call<'a> {
     receipt_slot: Option<ReceiptSlot>,
     /// The id of a forwarded poll, given by the node that forwarded it.
     forwarded_poll_id: Option<String>,
-    peer: Option<Peer>,
+    peer: Option<SharedConnection>,
     /// Held until the response is made.
     history_permit: OnceLock<HistoryPermit>,
     _shares: AdmissionShares,
@@ -79,7 +79,7 @@ impl<'a> Call<'a> {
         let follows_next_run = client_version::follows_next_run(request.metadata());
         let receipt_slot = request.extensions().get::<ReceiptSlot>().cloned();
         let forwarded_poll_id = forwarded_poll_id(request);
-        let peer = request.extensions().get::<Peer>().cloned();
+        let peer = request.extensions().get::<SharedConnection>().cloned();
         Ok(Self {
             gateway,
             namespace,

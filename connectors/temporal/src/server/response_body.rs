@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use everlog_listen::{Lapse, Peer};
+use everlog_listen::{Lapse, SharedConnection};
 use everlog_partition::Receipt;
 use http_body::{Body as Frames, Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
@@ -51,7 +51,7 @@ impl Lapse for UnsentContent {
 /// The body of a response.
 pub(crate) struct ResponseBody {
     unsent: Arc<UnsentContent>,
-    peer: Peer,
+    peer: SharedConnection,
     /// Its key among the lapses of the connection.
     lapse: (Instant, u64),
     is_over: bool,
@@ -59,7 +59,7 @@ pub(crate) struct ResponseBody {
 
 impl ResponseBody {
     /// A body that lapses at `until`.
-    pub(crate) fn new(content: ResponseContent, peer: Peer, until: Instant) -> Self {
+    pub(crate) fn new(content: ResponseContent, peer: SharedConnection, until: Instant) -> Self {
         let unsent = Arc::new(UnsentContent(Mutex::new(Some(content))));
         let lapses: Weak<UnsentContent> = Arc::downgrade(&unsent);
         let lapse = peer.lapse_at(until, lapses);
@@ -123,7 +123,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
-    use everlog_listen::{Bounds, Budget, Connection};
+    use everlog_listen::{Budget, Connection, ListenerBounds};
     use http_body_util::BodyExt;
 
     use super::*;
@@ -131,7 +131,7 @@ mod tests {
     /// An answer with trailers, as gRPC has them, what it holds, and how often its task was taken and given back.
     struct Given {
         answer: ResponseBody,
-        peer: Peer,
+        peer: SharedConnection,
         all: Arc<Budget>,
         counts: Arc<[AtomicU32; 2]>,
     }
@@ -145,7 +145,7 @@ mod tests {
             }
         };
         let receipt = Receipt::answered(count(0), count(1));
-        let peer = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
+        let peer = Connection::new(Ipv4Addr::LOCALHOST.into(), &ListenerBounds::default());
         let all = Budget::new(1 << 20);
         let mut shares = BudgetShares::none(&peer.answers, &all);
         shares.grow(bytes, "answers").expect("there is room");

@@ -11,13 +11,13 @@ const SHARDS: usize = 16;
 
 /// Workers with open polls, and workers that shut down a short while ago.
 pub(crate) struct PollerRegistry {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<PollerShard>; SHARDS],
     stopped_max: usize,
     memory: Duration,
 }
 
 #[derive(Default)]
-struct Shard {
+struct PollerShard {
     workers: HashMap<String, Worker>,
     stopped: usize,
 }
@@ -79,14 +79,14 @@ impl PollerRegistry {
         }
     }
 
-    fn shard(&self, key: &str) -> MutexGuard<'_, Shard> {
+    fn shard(&self, key: &str) -> MutexGuard<'_, PollerShard> {
         let hash =
             key.bytes().fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(byte)));
         self.shards[hash % SHARDS].lock()
     }
 }
 
-impl Shard {
+impl PollerShard {
     fn forget(&mut self, now: Instant, memory: Duration) {
         let old =
             |worker: &Worker| worker.stopped_at.is_some_and(|at| now.saturating_duration_since(at) > memory);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everlog_engine::{Rejection, Reply, Settings};
-use everlog_listen::{Bounds, Listener};
+use everlog_listen::{Listener, ListenerBounds};
 use everlog_partition::{Admission, Dispatcher, InboxMessage, Router};
 use everlog_patience as patience;
 use everlog_temporal::{
@@ -99,7 +99,7 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let (stop, stopped) = oneshot::channel();
-        let listener = Listener::new(listener, Bounds::default());
+        let listener = Listener::new(listener, ListenerBounds::default());
         let served = tokio::spawn(gateway.serve(listener, Box::pin(async { drop(stopped.await) })));
         let channel = Channel::from_shared(format!("http://{address}")).expect("a URI").connect().await;
         let channel = channel.expect("it listens");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_partition::{CallFailure, InboxMessage, QueueKey, TaskKind};
 use everlog_patience as patience;
-use everlog_temporal::{Body, Broken, Later, Limits, Location, Peers};
+use everlog_temporal::{Body, Broken, CallFuture, Limits, Location, Peers};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
 use everlog_temporal_api::operatorservice::*;
 use everlog_temporal_api::taskqueue::TaskQueue;
@@ -123,7 +123,7 @@ impl Peers for Town {
         self.lost.lock().push((node.to_owned(), poll_id));
     }
 
-    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> CallFuture<Result<Response<Body>, Broken>> {
         let poll_id = request.headers().get("everlog-poll");
         if let Some(poll_id) = poll_id.and_then(|poll_id| poll_id.to_str().ok()) {
             self.polls.lock().push(poll_id.to_owned());

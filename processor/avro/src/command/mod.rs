@@ -126,7 +126,7 @@ pub struct Accepted {
 
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum CommandVerdict {
     /// It is an order.
     Accepted(Box<Accepted>),
     /// It is refused, now and for ever.
@@ -238,15 +238,21 @@ impl CommandRefusal {
 }
 
 /// Reads a record. Never panics, never waits, and takes memory only for what is within the bounds.
-pub fn read(record: &CommandRecord<'_>, rules: &CommandLimits<'_>, world: &impl CommandContext) -> Verdict {
+pub fn read(
+    record: &CommandRecord<'_>,
+    rules: &CommandLimits<'_>,
+    world: &impl CommandContext,
+) -> CommandVerdict {
     let ask = match CommandOptions::read(record.headers, rules) {
         Ok(ask) => ask,
-        Err(refusal) => return Verdict::Refused(Box::new(refusal)),
+        Err(refusal) => return CommandVerdict::Refused(Box::new(refusal)),
     };
     match decode(record, rules, world, &ask) {
-        Ok(Decoded::Input(input)) => Verdict::Accepted(Box::new(Accepted { input: *input, ask })),
-        Ok(Decoded::Schema(id)) => Verdict::Schema(id),
-        Err(refusal) => Verdict::Refused(Box::new(CommandRefusal { ask: Some(Box::new(ask)), ..refusal })),
+        Ok(Decoded::Input(input)) => CommandVerdict::Accepted(Box::new(Accepted { input: *input, ask })),
+        Ok(Decoded::Schema(id)) => CommandVerdict::Schema(id),
+        Err(refusal) => {
+            CommandVerdict::Refused(Box::new(CommandRefusal { ask: Some(Box::new(ask)), ..refusal }))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use everlog_avro::blob::Blob;
-use everlog_avro::command::{Code, Command, Complete, Fail, Signal, Start, Verdict};
+use everlog_avro::command::{Code, Command, CommandVerdict, Complete, Fail, Signal, Start};
 use everlog_avro::event::RetryPolicy;
 use everlog_avro::payload::Payload;
 use everlog_avro::{PublicTopic, Writer};
@@ -21,7 +21,7 @@ use crate::world::{
     read_in, refusal, start,
 };
 
-fn begin(verdict: Verdict) -> Begin {
+fn begin(verdict: CommandVerdict) -> Begin {
     let input = input(verdict);
     assert_eq!((input.namespace_id.as_str(), input.workflow_id.as_str()), (NAMESPACE_ID, "order-1"));
     match input.request {
@@ -116,7 +116,7 @@ fn a_task_token_names_the_attempt_and_has_to_agree_with_the_key() {
 fn headers_ask_for_what_the_order_does_not_say() {
     let bytes = avro(&start());
     let accepted = |headers: &[(&str, Option<&[u8]>)]| match read(&bytes, headers) {
-        Verdict::Accepted(accepted) => accepted.ask,
+        CommandVerdict::Accepted(accepted) => accepted.ask,
         other => panic!("it has to be accepted: {other:?}"),
     };
     let later = (NOW_MS + 1_000).to_string();
@@ -153,7 +153,9 @@ fn headers_ask_for_what_the_order_does_not_say() {
 
 #[test]
 fn a_refusal_keeps_what_the_headers_ask_for() {
-    let Verdict::Refused(refusal) = read(b"{}", &[("command-id", Some(b"c-1"))]) else { panic!("refused") };
+    let CommandVerdict::Refused(refusal) = read(b"{}", &[("command-id", Some(b"c-1"))]) else {
+        panic!("refused")
+    };
     assert_eq!(refusal.ask.expect("the headers could be read").command_id.as_deref(), Some("c-1"));
 }
 
@@ -176,7 +178,7 @@ fn a_bad_record_is_refused_by_name() {
     let with_id = |id: u32| [&[0], &id.to_be_bytes()[..], &good[5..]].concat();
     assert_eq!(refusal(read(&with_id(UNKNOWN_ID), &[])).0, Code::SchemaUnknown);
     assert_eq!(refusal(read(&with_id(EVENT_ID), &[])).0, Code::SchemaWrongType);
-    assert_eq!(read(&with_id(99), &[]), Verdict::Schema(99));
+    assert_eq!(read(&with_id(99), &[]), CommandVerdict::Schema(99));
     let longer = [&good[..], b"x"].concat();
     let (code, reason) = refusal(read(&longer, &[]));
     assert_eq!((code, reason.as_str()), (Code::Decode, "not a WorkflowCommand: 1 bytes are left over"));
@@ -342,7 +344,7 @@ fn commands_are_read_by_a_schema_that_is_parsed_once() {
         let rounds = 20_000;
         let begun = Instant::now();
         for _ in 0..rounds {
-            assert!(matches!(read(bytes, &[]), Verdict::Accepted(_)));
+            assert!(matches!(read(bytes, &[]), CommandVerdict::Accepted(_)));
         }
         let each_ns = begun.elapsed().as_nanos() / rounds;
         println!("a command of {} bytes in {form}: {each_ns} ns to read", bytes.len());

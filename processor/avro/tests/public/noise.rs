@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use everlog_avro::command::{Command, Complete, Fail, Signal, Terminate, Verdict};
+use everlog_avro::command::{Command, CommandVerdict, Complete, Fail, Signal, Terminate};
 use everlog_avro::payload::Payload;
 use everlog_avro::{PublicTopic, Writer};
 
@@ -56,7 +56,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-fn verdict(world: &Known, bytes: &[u8]) -> Verdict {
+fn verdict(world: &Known, bytes: &[u8]) -> CommandVerdict {
     let read = || read_in(world, Some(b"order-1"), Some(bytes), &[("command-id", Some(b"c"))]);
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_panic| panic!("it fell over {bytes:02x?}"))
 }
@@ -71,10 +71,10 @@ fn world() -> Known {
 fn a_record_that_ends_too_early_is_refused() {
     let world = world();
     for seed in seeds() {
-        assert!(matches!(verdict(&world, &seed), Verdict::Accepted(_)), "{seed:02x?}");
+        assert!(matches!(verdict(&world, &seed), CommandVerdict::Accepted(_)), "{seed:02x?}");
         for end in 0..seed.len() {
             let verdict = verdict(&world, &seed[..end]);
-            assert!(matches!(verdict, Verdict::Refused(_)), "{end} bytes of {seed:02x?}: {verdict:?}");
+            assert!(matches!(verdict, CommandVerdict::Refused(_)), "{end} bytes of {seed:02x?}: {verdict:?}");
         }
     }
 }
@@ -111,11 +111,11 @@ fn depth_and_empty_elements_are_bounded() {
     let head = [&[0], &GIVEN_ID.to_be_bytes()[..]].concat();
     // A command in a command in a command: 100,000 times.
     let deep = [head.clone(), b"\x00\x02\x02".repeat(100_000)].concat();
-    let Verdict::Refused(refusal) = verdict(&world, &deep) else { panic!("refused") };
+    let CommandVerdict::Refused(refusal) = verdict(&world, &deep) else { panic!("refused") };
     assert_eq!(refusal.reason, "not a WorkflowCommand: it is nested deeper than 64");
     // Two million nulls, which take no bytes.
     let nulls = [head, b"\x00\x00\x80\x89\xf4\x01\x00".to_vec()].concat();
-    let Verdict::Refused(refusal) = verdict(&world, &nulls) else { panic!("refused") };
+    let CommandVerdict::Refused(refusal) = verdict(&world, &nulls) else { panic!("refused") };
     assert_eq!(refusal.reason, "not a WorkflowCommand: it has more than 10000 elements");
 }
 
@@ -156,7 +156,7 @@ fn no_schema_makes_the_reader_fall() {
 fn an_explanation_is_short_whatever_the_sender_wrote() {
     let long = Command { r#type: "x".repeat(100_000), ..Command::default() };
     for bytes in [avro(&long), format!("{{\"{}\": 1}}", "y".repeat(100_000)).into_bytes()] {
-        let Verdict::Refused(refusal) = verdict(&world(), &bytes) else { panic!("refused") };
+        let CommandVerdict::Refused(refusal) = verdict(&world(), &bytes) else { panic!("refused") };
         assert!(refusal.reason.len() <= 500, "{}", refusal.reason.len());
     }
 }

@@ -1,7 +1,7 @@
 //! The README of the schemas does not lie: its examples are commands, its codes are all there are.
 
 use everlog_avro::PublicTopic;
-use everlog_avro::command::{Code, Verdict};
+use everlog_avro::command::{Code, CommandVerdict};
 
 use crate::world::read;
 
@@ -15,7 +15,7 @@ fn the_examples_of_the_readme_are_commands() {
     for block in blocks {
         for command in block.split("\n\n").filter(|command| !command.trim().is_empty()) {
             let verdict = read(command.as_bytes(), &[]);
-            assert!(matches!(verdict, Verdict::Accepted(_)), "{command}\n{verdict:?}");
+            assert!(matches!(verdict, CommandVerdict::Accepted(_)), "{command}\n{verdict:?}");
         }
     }
 }

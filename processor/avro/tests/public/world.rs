@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use everlog_avro::command::{
-    self, Code, Command, CommandContext, CommandLimits, CommandRecord, NamespaceLookup, RecordCoordinates,
-    SchemaLookup, Start, Token, Verdict,
+    self, Code, Command, CommandContext, CommandLimits, CommandRecord, CommandVerdict, NamespaceLookup,
+    RecordCoordinates, SchemaLookup, Start, Token,
 };
 use everlog_avro::payload::Payload;
 use everlog_avro::{Bounds, PublicTopic, Writer, WriterError, write};
@@ -76,7 +76,12 @@ impl CommandContext for Known {
 
 pub type Headers<'a> = &'a [(&'a str, Option<&'a [u8]>)];
 
-pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers: Headers<'_>) -> Verdict {
+pub fn read_in(
+    world: &Known,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: Headers<'_>,
+) -> CommandVerdict {
     let settings = Settings::standard();
     let rules = CommandLimits {
         settings: &settings,
@@ -90,20 +95,20 @@ pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers:
     command::read(&CommandRecord { place, key, value, headers }, &rules, world)
 }
 
-pub fn read(value: &[u8], headers: Headers<'_>) -> Verdict {
+pub fn read(value: &[u8], headers: Headers<'_>) -> CommandVerdict {
     read_in(&Known::default(), Some(b"order-1"), Some(value), headers)
 }
 
-pub fn refusal(verdict: Verdict) -> (Code, String) {
+pub fn refusal(verdict: CommandVerdict) -> (Code, String) {
     match verdict {
-        Verdict::Refused(refusal) => (refusal.code, refusal.reason),
+        CommandVerdict::Refused(refusal) => (refusal.code, refusal.reason),
         other => panic!("it has to be refused: {other:?}"),
     }
 }
 
-pub fn input(verdict: Verdict) -> RequestRecord {
+pub fn input(verdict: CommandVerdict) -> RequestRecord {
     match verdict {
-        Verdict::Accepted(accepted) => accepted.input,
+        CommandVerdict::Accepted(accepted) => accepted.input,
         other => panic!("it has to be accepted: {other:?}"),
     }
 }

@@ -127,9 +127,9 @@ mod tests {
     use everlog_config::node_file::INSTANCE_HEADER;
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::CheckVerdict;
 
-    fn verdicts(config: &Config) -> Vec<(&'static str, Verdict)> {
+    fn verdicts(config: &Config) -> Vec<(&'static str, CheckVerdict)> {
         look(config).iter().map(|finding| (finding.about, finding.verdict)).collect()
     }
 
@@ -138,16 +138,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.server.data_dir = dir.path().join("data");
-        assert_eq!(verdicts(&config), [("directory", Verdict::Warn)]);
+        assert_eq!(verdicts(&config), [("directory", CheckVerdict::Warn)]);
         let held = DataDir::lasting(&config.server.data_dir).open(&config).expect("it is new");
-        let good = [("directory", Verdict::Good), ("disk", Verdict::Good)];
-        assert_eq!(verdicts(&config), [&good[..], &[("node", Verdict::Warn)]].concat());
+        let good = [("directory", CheckVerdict::Good), ("disk", CheckVerdict::Good)];
+        assert_eq!(verdicts(&config), [&good[..], &[("node", CheckVerdict::Warn)]].concat());
         drop(held);
-        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Good)]].concat());
+        assert_eq!(verdicts(&config), [&good[..], &[("log", CheckVerdict::Good)]].concat());
         std::fs::set_permissions(&config.server.data_dir, PermissionsExt::from_mode(0o755)).expect("ours");
-        assert_eq!(verdicts(&config)[0], ("directory", Verdict::Warn));
+        assert_eq!(verdicts(&config)[0], ("directory", CheckVerdict::Warn));
         config.log.free_bytes_min = u64::MAX / 4;
-        assert!(verdicts(&config).contains(&("disk", Verdict::Fail)));
+        assert!(verdicts(&config).contains(&("disk", CheckVerdict::Fail)));
     }
 
     /// A server that answers every request as a healthy node of this instance.
@@ -176,17 +176,17 @@ mod tests {
         let finding = || look(&config).pop().expect("the node is looked at last");
         let says = |finding: &Finding, address| finding.found.contains(&format!("is ready ({address})"));
         let without = finding();
-        assert_eq!((without.about, without.verdict), ("node", Verdict::Warn));
+        assert_eq!((without.about, without.verdict), ("node", CheckVerdict::Warn));
         assert!(!without.found.contains(&other.to_string()), "{without:?}");
         let file = |metrics_address| NodeFile { instance: "own".into(), metrics_address };
         file(other).write(&config.server.data_dir).expect("ours");
         let mistaken = finding();
-        assert!(mistaken.verdict == Verdict::Warn && !says(&mistaken, other), "{mistaken:?}");
+        assert!(mistaken.verdict == CheckVerdict::Warn && !says(&mistaken, other), "{mistaken:?}");
         file(own).write(&config.server.data_dir).expect("ours");
         let asked = finding();
-        assert!(asked.verdict == Verdict::Good && says(&asked, own), "{asked:?}");
+        assert!(asked.verdict == CheckVerdict::Good && says(&asked, own), "{asked:?}");
         file("127.0.0.1:1".parse().expect("an address")).write(&config.server.data_dir).expect("ours");
-        assert_eq!(finding().verdict, Verdict::Warn);
+        assert_eq!(finding().verdict, CheckVerdict::Warn);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let judged = |free_mib: u64| judge_room(free_mib << 20, kept_bytes);
         assert_eq!(
             [263, 264, 528].map(|mib| judged(mib).verdict),
-            [Verdict::Fail, Verdict::Warn, Verdict::Good]
+            [CheckVerdict::Fail, CheckVerdict::Warn, CheckVerdict::Good]
         );
         assert!(judged(100).fix.is_some_and(|fix| fix.starts_with("make room: below 264 MiB ")));
     }
@@ -206,11 +206,11 @@ mod tests {
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).expect("ours");
         let mut config = Config::default();
         config.server.data_dir = dir.path().into();
-        let good = [("directory", Verdict::Good), ("disk", Verdict::Good)];
-        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Good)]].concat());
+        let good = [("directory", CheckVerdict::Good), ("disk", CheckVerdict::Good)];
+        assert_eq!(verdicts(&config), [&good[..], &[("log", CheckVerdict::Good)]].concat());
         assert_eq!(std::fs::read_dir(dir.path()).expect("ours").count(), 0);
         std::fs::create_dir(dir.path().join("rows")).expect("ours");
-        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Warn)]].concat());
+        assert_eq!(verdicts(&config), [&good[..], &[("log", CheckVerdict::Warn)]].concat());
         assert_eq!(std::fs::read_dir(dir.path()).expect("ours").count(), 1);
     }
 
@@ -223,7 +223,7 @@ mod tests {
         config.log.partitions = 3;
         let findings = look(&config);
         let log = findings.iter().find(|finding| finding.about == "log").expect("it was looked at");
-        assert_eq!(log.verdict, Verdict::Fail);
+        assert_eq!(log.verdict, CheckVerdict::Fail);
         assert!(log.fix.as_deref().unwrap_or_default().contains("set it to 8"), "{log:?}");
     }
 }

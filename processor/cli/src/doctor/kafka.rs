@@ -11,7 +11,7 @@ use everlog_log_kafka::topics::inspect::{
     AppliedPosition, CommandsReport, Inspection, JournalReport, OpenTransaction, inspect,
 };
 
-use crate::doctor::{Finding, Verdict};
+use crate::doctor::{CheckVerdict, Finding};
 
 /// More journal records that are not applied mean that nobody serves, or not fast enough.
 const LAG_RECORDS: u64 = 50_000;
@@ -54,7 +54,7 @@ fn topics(examined: &Inspection) -> Vec<Finding> {
             "{}: {} is {}, wanted is {}: {}",
             difference.topic, difference.setting, difference.found, difference.wanted, difference.meaning
         );
-        let verdict = if difference.refuses { Verdict::Fail } else { Verdict::Warn };
+        let verdict = if difference.refuses { CheckVerdict::Fail } else { CheckVerdict::Warn };
         Finding { about: "topics", verdict, found, fix: Some(difference.fix.clone()) }
     };
     replication(&replicas).into_iter().chain(others.into_iter().map(finding)).collect()
@@ -254,11 +254,11 @@ mod tests {
         }
     }
 
-    fn verdicts(change: impl FnOnce(&mut Inspection)) -> Vec<(&'static str, Verdict)> {
+    fn verdicts(change: impl FnOnce(&mut Inspection)) -> Vec<(&'static str, CheckVerdict)> {
         let mut examined = examined();
         change(&mut examined);
         let findings = judge(&examined, &Config::default(), NOW - LOOKED_MS..NOW);
-        let bad = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
+        let bad = findings.iter().filter(|finding| finding.verdict != CheckVerdict::Good);
         assert!(bad.clone().all(|finding| finding.fix.is_some()));
         bad.map(|finding| (finding.about, finding.verdict)).collect()
     }
@@ -285,14 +285,14 @@ mod tests {
         let mut examined = examined();
         examined.differences = ["journal", "timers", "control"].map(|topic| difference(topic, "1")).into();
         let told = topics(&examined);
-        assert_eq!((told.len(), told[0].verdict), (1, Verdict::Warn));
+        assert_eq!((told.len(), told[0].verdict), (1, CheckVerdict::Warn));
         assert_eq!(told[0].found, "3 topics have a replication of 1, and kafka.replication is 3");
         assert!(told[0].fix.as_deref().is_some_and(|fix| fix.starts_with("set kafka.replication to 1, ")));
         let missing =
             Difference { setting: "topic".into(), refuses: true, ..difference("events", "missing") };
         examined.differences.push(missing);
         let verdicts: Vec<_> = topics(&examined).iter().map(|finding| finding.verdict).collect();
-        assert_eq!(verdicts, [Verdict::Warn, Verdict::Fail]);
+        assert_eq!(verdicts, [CheckVerdict::Warn, CheckVerdict::Fail]);
     }
 
     #[test]
@@ -303,10 +303,12 @@ mod tests {
             AppliedPosition { is_of_these_topics: false, ..good() },
         ] {
             let found = verdicts(|examined| examined.journals = vec![journal(position)]);
-            assert_eq!(found, [("positions", Verdict::Fail)], "{position:?}");
+            assert_eq!(found, [("positions", CheckVerdict::Fail)], "{position:?}");
         }
         let lost = JournalReport { position: None, ..journal(good()) };
-        assert!(verdicts(|examined| examined.journals = vec![lost]).contains(&("positions", Verdict::Fail)));
+        assert!(
+            verdicts(|examined| examined.journals = vec![lost]).contains(&("positions", CheckVerdict::Fail))
+        );
     }
 
     #[test]
@@ -321,9 +323,9 @@ mod tests {
         for (topic, age_ms, expected) in [
             ("everlog.events", 100, vec![]),
             ("everlog.events", 32_000, vec![]),
-            ("everlog.events", 60_000, vec![("transactions", Verdict::Fail)]),
-            ("everlog.commands", 100, vec![("transactions", Verdict::Warn)]),
-            ("everlog.commands", 3_600_000, vec![("transactions", Verdict::Fail)]),
+            ("everlog.events", 60_000, vec![("transactions", CheckVerdict::Fail)]),
+            ("everlog.commands", 100, vec![("transactions", CheckVerdict::Warn)]),
+            ("everlog.commands", 3_600_000, vec![("transactions", CheckVerdict::Fail)]),
         ] {
             assert_eq!(
                 verdicts(|examined| examined.open = vec![open(topic, age_ms)]),
@@ -336,11 +338,11 @@ mod tests {
     #[test]
     fn clocks_that_are_apart_are_told() {
         let ahead = JournalReport { last_ms: Some(NOW + 5_000), ..journal(good()) };
-        assert_eq!(verdicts(|examined| examined.journals = vec![ahead]), [("clocks", Verdict::Fail)]);
+        assert_eq!(verdicts(|examined| examined.journals = vec![ahead]), [("clocks", CheckVerdict::Fail)]);
         let behind = AppliedPosition { committed_ms: Some(NOW - 9_000), ..good() };
-        assert_eq!(verdicts(|e| e.journals = vec![journal(behind)]), [("clocks", Verdict::Fail)]);
+        assert_eq!(verdicts(|e| e.journals = vec![journal(behind)]), [("clocks", CheckVerdict::Fail)]);
         let early = AppliedPosition { committed_ms: Some(NOW + 9_000), ..good() };
-        assert_eq!(verdicts(|e| e.journals = vec![journal(early)]), [("clocks", Verdict::Fail)]);
+        assert_eq!(verdicts(|e| e.journals = vec![journal(early)]), [("clocks", CheckVerdict::Fail)]);
     }
 
     #[test]
@@ -361,7 +363,7 @@ mod tests {
             let commands = CommandsReport { partition: 0, bounds: 5..9, committed: Some(committed) };
             assert_eq!(
                 verdicts(|e| e.commands = vec![commands]),
-                [("commands", Verdict::Fail)],
+                [("commands", CheckVerdict::Fail)],
                 "{committed:?}"
             );
         }
@@ -370,6 +372,6 @@ mod tests {
     #[test]
     fn much_that_is_not_applied_is_told() {
         let behind = JournalReport { bounds: 10..1_000_000, ..journal(good()) };
-        assert_eq!(verdicts(|examined| examined.journals = vec![behind]), [("journal", Verdict::Warn)]);
+        assert_eq!(verdicts(|examined| examined.journals = vec![behind]), [("journal", CheckVerdict::Warn)]);
     }
 }

@@ -36,7 +36,7 @@ pub struct Doctor {
 
 /// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum CheckVerdict {
     Good,
     /// It works, but an operator should know.
     Warn,
@@ -48,7 +48,7 @@ enum Verdict {
 struct Finding {
     /// What was checked.
     about: &'static str,
-    verdict: Verdict,
+    verdict: CheckVerdict,
     found: String,
     /// How to repair it.
     fix: Option<String>,
@@ -56,22 +56,22 @@ struct Finding {
 
 impl Finding {
     fn good(about: &'static str, found: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Good, found: found.into(), fix: None }
+        Self { about, verdict: CheckVerdict::Good, found: found.into(), fix: None }
     }
 
     fn warn(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+        Self { about, verdict: CheckVerdict::Warn, found: found.into(), fix: Some(fix.into()) }
     }
 
     fn fail(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+        Self { about, verdict: CheckVerdict::Fail, found: found.into(), fix: Some(fix.into()) }
     }
 
     fn text(&self) -> String {
         let verdict = match self.verdict {
-            Verdict::Good => "ok",
-            Verdict::Warn => "warn",
-            Verdict::Fail => "fail",
+            CheckVerdict::Good => "ok",
+            CheckVerdict::Warn => "warn",
+            CheckVerdict::Fail => "fail",
         };
         let fix = self.fix.as_ref().map(|fix| format!("\n      fix: {fix}")).unwrap_or_default();
         format!("{verdict:<4}  {}: {}{fix}", self.about, self.found)
@@ -79,9 +79,9 @@ impl Finding {
 
     fn json(&self) -> String {
         let verdict = match self.verdict {
-            Verdict::Good => "ok",
-            Verdict::Warn => "warn",
-            Verdict::Fail => "fail",
+            CheckVerdict::Good => "ok",
+            CheckVerdict::Warn => "warn",
+            CheckVerdict::Fail => "fail",
         };
         json!({"verdict": verdict, "about": self.about, "found": self.found, "fix": self.fix}).to_string()
     }
@@ -115,7 +115,7 @@ pub fn run(doctor: &Doctor) -> Result<ExitStatus> {
             break;
         }
     }
-    let fails = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    let fails = findings.iter().any(|finding| finding.verdict == CheckVerdict::Fail);
     Ok(if fails { ExitStatus::Failure } else { ExitStatus::Success })
 }
 

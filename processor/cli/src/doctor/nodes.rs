@@ -246,15 +246,15 @@ mod tests {
     use everlog_cluster::control_rows::{OwnerRow, Row};
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::CheckVerdict;
     use crate::nodes::tests::{tell, two};
 
     /// The findings that are not good, after a change of a good cluster.
-    fn amiss(change: impl FnOnce(&mut Nodes)) -> Vec<(&'static str, Verdict)> {
+    fn amiss(change: impl FnOnce(&mut Nodes)) -> Vec<(&'static str, CheckVerdict)> {
         let mut nodes = two();
         change(&mut nodes);
         let findings = judge(&nodes, 0);
-        let bad = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
+        let bad = findings.iter().filter(|finding| finding.verdict != CheckVerdict::Good);
         assert!(bad.clone().all(|finding| finding.fix.is_some()));
         bad.map(|finding| (finding.about, finding.verdict)).collect()
     }
@@ -272,7 +272,7 @@ mod tests {
             nodes.answers.insert("b".into(), StatusReply::Unreadable);
             nodes.members.pop();
         };
-        assert_eq!(amiss(dies), [("nodes", Verdict::Warn), ("partitions", Verdict::Fail)]);
+        assert_eq!(amiss(dies), [("nodes", CheckVerdict::Warn), ("partitions", CheckVerdict::Fail)]);
         let found = amiss(|nodes| {
             dies(nodes);
             nodes.view.take(Row::Owner(1, Some(OwnerRow { node: "a".into(), serves: true })));
@@ -284,24 +284,24 @@ mod tests {
                 }));
             });
         });
-        assert_eq!(found, [("nodes", Verdict::Warn)]);
+        assert_eq!(found, [("nodes", CheckVerdict::Warn)]);
     }
 
     #[test]
     fn a_node_that_is_not_reached_fails() {
         let silent = amiss(|nodes| drop(nodes.answers.insert("b".into(), StatusReply::Unreadable)));
-        assert_eq!(silent, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
+        assert_eq!(silent, [("nodes", CheckVerdict::Fail), ("partitions", CheckVerdict::Fail)]);
         let refuses = amiss(|nodes| drop(nodes.answers.insert("b".into(), StatusReply::Refused)));
-        assert_eq!(refuses, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
+        assert_eq!(refuses, [("nodes", CheckVerdict::Fail), ("partitions", CheckVerdict::Fail)]);
         let another = amiss(|nodes| drop(nodes.answers.insert("b".into(), nodes.answers["a"].clone())));
-        assert_eq!(another, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
+        assert_eq!(another, [("nodes", CheckVerdict::Fail), ("partitions", CheckVerdict::Fail)]);
     }
 
     #[test]
     fn an_address_that_is_none_for_others_fails() {
         for (address, expected) in [
-            ("0.0.0.0:7235", vec![("advertised", Verdict::Fail)]),
-            ("127.0.0.1:7235", vec![("advertised", Verdict::Fail)]),
+            ("0.0.0.0:7235", vec![("advertised", CheckVerdict::Fail)]),
+            ("127.0.0.1:7235", vec![("advertised", CheckVerdict::Fail)]),
             ("10.0.0.7:7235", vec![]),
         ] {
             let found = amiss(|nodes| {
@@ -318,11 +318,11 @@ mod tests {
     #[test]
     fn different_releases_are_told_and_different_keys_fail() {
         let releases = amiss(|nodes| tell(nodes, "b", |status| status.version = "1.1.0".into()));
-        assert_eq!(releases, [("releases", Verdict::Warn)]);
+        assert_eq!(releases, [("releases", CheckVerdict::Warn)]);
         let keys = amiss(|nodes| tell(nodes, "b", |status| status.keys = vec!["01".into()]));
-        assert_eq!(keys, [("keys", Verdict::Fail); 2], "both ways");
+        assert_eq!(keys, [("keys", CheckVerdict::Fail); 2], "both ways");
         let half = amiss(|nodes| tell(nodes, "b", |status| status.keys = vec!["01".into(), "00".into()]));
-        assert_eq!(half, [("keys", Verdict::Fail)], "b takes what a makes, and not the other way round");
+        assert_eq!(half, [("keys", CheckVerdict::Fail)], "b takes what a makes, and not the other way round");
         let both = ["00".to_owned(), "01".to_owned()];
         let rotating = amiss(|nodes| {
             tell(nodes, "a", |status| status.keys = both.to_vec());
@@ -337,14 +337,14 @@ mod tests {
             nodes.view.nodes.get_mut("b").expect("it is there").unreachable = BTreeSet::from(["a".into()]);
             nodes.view.assignment.nodes.remove("b");
         });
-        assert_eq!(apart, [("nodes", Verdict::Fail)]);
+        assert_eq!(apart, [("nodes", CheckVerdict::Fail)]);
     }
 
     #[test]
     fn rows_that_only_some_nodes_follow_are_told() {
         assert_eq!(
             amiss(|nodes| tell(nodes, "a", |status| status.replicas = 1)),
-            [("replicas", Verdict::Warn)]
+            [("replicas", CheckVerdict::Warn)]
         );
         let all = amiss(|nodes| {
             ["a", "b"].into_iter().for_each(|node| tell(nodes, node, |status| status.replicas = 1));
@@ -354,31 +354,31 @@ mod tests {
 
     #[test]
     fn partitions_without_an_owner_fail_and_those_on_their_way_are_told() {
-        assert_eq!(amiss(|nodes| nodes.view.take(Row::Owner(1, None))), [("partitions", Verdict::Fail)]);
+        assert_eq!(amiss(|nodes| nodes.view.take(Row::Owner(1, None))), [("partitions", CheckVerdict::Fail)]);
         let restores = amiss(|nodes| tell(nodes, "b", |status| status.partitions[0].serves = false));
-        assert_eq!(restores, [("partitions", Verdict::Warn)]);
+        assert_eq!(restores, [("partitions", CheckVerdict::Warn)]);
         let idle = amiss(|nodes| tell(nodes, "b", |status| status.partitions.clear()));
-        assert_eq!(idle, [("partitions", Verdict::Fail)], "it is placed and does not come");
+        assert_eq!(idle, [("partitions", CheckVerdict::Fail)], "it is placed and does not come");
     }
 
     #[test]
     fn what_an_operator_has_left_behind_is_told() {
         let drained = amiss(|nodes| nodes.view.take(Row::Drain("c".into(), Some(true))));
-        assert_eq!(drained, [("drains", Verdict::Warn)]);
+        assert_eq!(drained, [("drains", CheckVerdict::Warn)]);
         let pinned = amiss(|nodes| {
             nodes.view.take(Row::Pin(0, Some("a".into())));
             nodes.view.take(Row::Pin(1, Some("c".into())));
         });
-        assert_eq!(pinned, [("pins", Verdict::Warn)]);
+        assert_eq!(pinned, [("pins", CheckVerdict::Warn)]);
     }
 
     #[test]
     fn two_of_one_name_and_nobody_at_all_are_told() {
-        assert_eq!(amiss(|nodes| nodes.members.push("a".into())), [("nodes", Verdict::Warn)]);
+        assert_eq!(amiss(|nodes| nodes.members.push("a".into())), [("nodes", CheckVerdict::Warn)]);
         let nobody = amiss(|nodes| {
             nodes.members.clear();
             nodes.answers.clear();
         });
-        assert_eq!(nobody, [("nodes", Verdict::Warn)]);
+        assert_eq!(nobody, [("nodes", CheckVerdict::Warn)]);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
-use everlog_registry::{Client, ClientError};
+use everlog_registry::{ClientError, RegistryClient};
 use tokio::time::Instant;
 
 use crate::doctor::Finding;
@@ -23,7 +23,7 @@ pub fn look(config: &Config, url: Option<&str>) -> Result<Option<Finding>> {
     let about = "registry";
     let away = "start it, or name another; until then new producers of commands in Avro wait, and no node starts that \
                 needs it";
-    let client = match Client::new(url) {
+    let client = match RegistryClient::new(url) {
         Ok(client) => client,
         Err(error) => return Ok(Some(Finding::fail(about, error.to_string(), away))),
     };

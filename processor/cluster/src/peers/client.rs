@@ -66,7 +66,7 @@ pub enum StatusReply {
 
 /// A connection, and whether it has carried a response.
 #[derive(Clone)]
-struct Sender {
+struct PeerSender {
     calls: SendRequest<Full<Bytes>>,
     has_answered: Arc<AtomicBool>,
 }
@@ -108,30 +108,30 @@ struct Peer(tokio::sync::Mutex<Line>);
 
 #[derive(Default)]
 struct Line {
-    sender: Option<Sender>,
+    sender: Option<PeerSender>,
     /// When the latest failed attempt ended.
     failed: Option<Instant>,
 }
 
 /// Why this node and those at these addresses do not trust each other.
 #[derive(Default)]
-struct Refusals(Mutex<BTreeMap<String, Refusal>>);
+struct Refusals(Mutex<BTreeMap<String, PeerRefusal>>);
 
-struct Refusal {
+struct PeerRefusal {
     why: String,
     since: Instant,
     is_caught_up: bool,
 }
 
 impl Refusals {
-    fn now(&self) -> MutexGuard<'_, BTreeMap<String, Refusal>> {
+    fn now(&self) -> MutexGuard<'_, BTreeMap<String, PeerRefusal>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A node that stops closes connections as well, so only a lasting refusal is logged.
     fn note(&self, address: &str, why: String) {
         let mut now = self.now();
-        let new = || Refusal { why: why.clone(), since: Instant::now(), is_caught_up: false };
+        let new = || PeerRefusal { why: why.clone(), since: Instant::now(), is_caught_up: false };
         let known = now.entry(address.to_owned()).or_insert_with(new);
         if known.why != why {
             *known = new();
@@ -189,7 +189,7 @@ impl PeerClient {
     /// node.
     pub async fn reaches(&self, name: &str, address: &str) -> bool {
         let is_open =
-            |sender: &Sender| !sender.calls.is_closed() && sender.has_answered.load(Ordering::Relaxed);
+            |sender: &PeerSender| !sender.calls.is_closed() && sender.has_answered.load(Ordering::Relaxed);
         if self.link(address).0.lock().await.sender.as_ref().is_some_and(is_open) {
             return true;
         }
@@ -307,7 +307,7 @@ impl PeerClient {
         Arc::clone(links.entry(address.to_owned()).or_default())
     }
 
-    async fn sender(&self, address: &str) -> Option<Sender> {
+    async fn sender(&self, address: &str) -> Option<PeerSender> {
         let came = Instant::now();
         let link = self.link(address);
         let mut line = link.0.lock().await;
@@ -323,7 +323,7 @@ impl PeerClient {
         line.sender.clone()
     }
 
-    async fn connect(&self, address: &str) -> Option<Sender> {
+    async fn connect(&self, address: &str) -> Option<PeerSender> {
         let stream = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(address)).await.ok()?.ok()?;
         // Small packets are sent at once.
         stream.set_nodelay(true).ok()?;
@@ -339,7 +339,7 @@ impl PeerClient {
         }
     }
 
-    async fn converse<S>(&self, address: &str, stream: S) -> Option<Sender>
+    async fn converse<S>(&self, address: &str, stream: S) -> Option<PeerSender>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -362,7 +362,7 @@ impl PeerClient {
             }
         };
         let has_answered = Arc::new(AtomicBool::new(false));
-        let sender = Sender { calls, has_answered: Arc::clone(&has_answered) };
+        let sender = PeerSender { calls, has_answered: Arc::clone(&has_answered) };
         let (address, refusals, ends) = (address.to_owned(), Arc::clone(&self.refusals), self.ends.clone());
         tokio::spawn(async move {
             let ended = connection.await;

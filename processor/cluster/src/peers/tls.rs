@@ -33,10 +33,10 @@ pub struct Tls {
     files: [PathBuf; 3],
     /// None where each certificate has the host of its node.
     name: Option<ServerName<'static>>,
-    known: Mutex<Known>,
+    known: Mutex<LoadedCertificates>,
 }
 
-struct Known {
+struct LoadedCertificates {
     /// The files as they were when they were read.
     looks: [Option<FileVersion>; 3],
     connector: TlsConnector,
@@ -153,7 +153,7 @@ fn looks(files: &[PathBuf; 3]) -> [Option<FileVersion>; 3] {
     files.each_ref().map(look)
 }
 
-fn known(files: &[PathBuf; 3]) -> Result<Known> {
+fn known(files: &[PathBuf; 3]) -> Result<LoadedCertificates> {
     // First, so that a change during the read is noticed.
     let looks = looks(files);
     let [certificate_file, key_file, ca_file] = files;
@@ -192,7 +192,7 @@ fn known(files: &[PathBuf; 3]) -> Result<Known> {
     server.send_tls13_tickets = 0;
     client.resumption = Resumption::disabled();
     let (connector, acceptor) = (TlsConnector::from(Arc::new(client)), TlsAcceptor::from(Arc::new(server)));
-    Ok(Known { looks, connector, acceptor })
+    Ok(LoadedCertificates { looks, connector, acceptor })
 }
 
 fn read(file: &Path, key: &str) -> Result<Vec<u8>> {

@@ -6,7 +6,7 @@ use crate::logs::visible;
 
 /// The format of lines.
 #[derive(Clone, Copy)]
-pub enum Writer {
+pub enum LineFormat {
     /// One JSON object per line.
     Json,
     /// For people.
@@ -15,7 +15,7 @@ pub enum Writer {
     Coloured,
 }
 
-impl Writer {
+impl LineFormat {
     /// A line that is safe to write. Errors and names in it may contain anything.
     fn line(self, line: &str) -> String {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
@@ -28,7 +28,7 @@ impl Writer {
     }
 }
 
-impl Write for Writer {
+impl Write for LineFormat {
     /// Called with whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         io::stderr().write_all(self.line(&String::from_utf8_lossy(bytes)).as_bytes())?;
@@ -61,11 +61,11 @@ mod tests {
     #[test]
     fn a_line_stays_one_line_in_which_all_is_seen() {
         let hostile = "gone: x\nINFO all is well\u{1b}[2J\u{9b}\n";
-        assert_eq!(Writer::Plain.line(hostile), "gone: x\\nINFO all is well\\u{1b}[2J\\u{9b}\n");
-        assert_eq!(Writer::Json.line("{\"a\":\"\u{9b}\"}\n"), "{\"a\":\"\\u009b\"}\n");
+        assert_eq!(LineFormat::Plain.line(hostile), "gone: x\\nINFO all is well\\u{1b}[2J\\u{9b}\n");
+        assert_eq!(LineFormat::Json.line("{\"a\":\"\u{9b}\"}\n"), "{\"a\":\"\\u009b\"}\n");
         let mixed = "\u{1b}[32m INFO\u{1b}[0m x\u{1b}[1;31my\u{1b}[2Jz\u{1b}\n";
         assert_eq!(
-            Writer::Coloured.line(mixed),
+            LineFormat::Coloured.line(mixed),
             "\u{1b}[32m INFO\u{1b}[0m x\u{1b}[1;31my\\u{1b}[2Jz\\u{1b}\n"
         );
     }

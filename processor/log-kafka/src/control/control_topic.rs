@@ -23,7 +23,7 @@ use crate::record_format::{self, CONTROL_RESERVED, Incarnation};
 const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.
-struct ControlView {
+struct ControlSnapshot {
     consumer: BaseConsumer<ClientLog>,
     next: Offset,
     rows: BTreeMap<Vec<u8>, (Offset, Bytes)>,
@@ -33,7 +33,7 @@ pub(crate) struct ControlTopic {
     topic: String,
     config: ClientConfig,
     producer: Mutex<Option<BaseProducer<ControlReports>>>,
-    view: Mutex<ControlView>,
+    view: Mutex<ControlSnapshot>,
     ends: Arc<TopicEnds>,
     timeout: Duration,
 }
@@ -45,7 +45,7 @@ impl ControlTopic {
             topic: options.topic("control"),
             config: options.control_producer(),
             producer: Mutex::default(),
-            view: Mutex::new(ControlView { consumer, next: 0, rows: BTreeMap::new() }),
+            view: Mutex::new(ControlSnapshot { consumer, next: 0, rows: BTreeMap::new() }),
             ends,
             timeout: options.call_timeout(),
         })
@@ -60,7 +60,7 @@ impl ControlTopic {
 
     /// What it reads and writes by.
     pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, Option<impl Send>) {
-        let ControlView { consumer, .. } = self.view.into_inner();
+        let ControlSnapshot { consumer, .. } = self.view.into_inner();
         (consumer, self.producer.into_inner())
     }
 
@@ -127,10 +127,10 @@ impl ControlTopic {
         first.ok_or_else(|| unknown("the incarnation was written to control, and is not there"))
     }
 
-    fn refreshed(&self) -> Result<MutexGuard<'_, ControlView>, Error> {
+    fn refreshed(&self) -> Result<MutexGuard<'_, ControlSnapshot>, Error> {
         let mut view = self.view.lock();
         let end = self.ends.range(&self.topic, 0, Isolation::Uncommitted)?.end;
-        let ControlView { consumer, next, rows } = &mut *view;
+        let ControlSnapshot { consumer, next, rows } = &mut *view;
         if end < *next {
             let detail = format!("it ends at {end}, {next} was read before: it was made again");
             return Err(crate::errors::corrupt(&self.topic, 0, detail));

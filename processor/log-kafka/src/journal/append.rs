@@ -22,7 +22,7 @@ use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::statistics::Meter;
 use crate::errors::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
-use crate::stats::{Counters, add};
+use crate::stats::{KafkaCounters, add};
 
 /// Bytes after which a round takes no further append: a produce request carries 1,000,000.
 const ROUND_BYTES_MAX: usize = 900_000;
@@ -44,7 +44,7 @@ struct Append {
 }
 
 /// An append under way: what is known of its records.
-struct Delivery {
+struct AppendDelivery {
     count: usize,
     size_bytes: usize,
     seen: usize,
@@ -58,7 +58,7 @@ struct Delivery {
 
 /// The appends that were handed over together.
 struct Round {
-    flights: Mutex<Vec<Delivery>>,
+    flights: Mutex<Vec<AppendDelivery>>,
     records_left: AtomicU64,
 }
 
@@ -121,7 +121,7 @@ struct Shared {
     waiting_items_max: usize,
     waiting_bytes_max: usize,
     record_bytes_max: usize,
-    counters: Arc<Counters>,
+    counters: Arc<KafkaCounters>,
 }
 
 /// The writing side of all journals.
@@ -131,7 +131,11 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn open(options: &Options, partitions: u32, counters: Arc<Counters>) -> Result<Self, Error> {
+    pub(crate) fn open(
+        options: &Options,
+        partitions: u32,
+        counters: Arc<KafkaCounters>,
+    ) -> Result<Self, Error> {
         let slots = options.journal_producers.min(partitions as usize);
         let shared = Arc::new(Shared {
             topic: options.topic("journal"),
@@ -277,7 +281,7 @@ impl Shared {
         let mut flights = Vec::with_capacity(appends.len());
         for append in appends {
             records.push(append.records);
-            flights.push(Delivery {
+            flights.push(AppendDelivery {
                 count: records.last().map_or(0, Vec::len),
                 size_bytes: append.size_bytes,
                 seen: 0,
@@ -451,7 +455,7 @@ impl Shared {
     }
 }
 
-impl Delivery {
+impl AppendDelivery {
     fn note(&mut self, outcome: Result<(Offset, Option<i64>), String>) {
         match outcome {
             Ok((offset, stamp_ms)) if self.seen == 0 => {

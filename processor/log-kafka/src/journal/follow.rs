@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// as the append. The first record after a silence is handed over at once.
 const REST: Duration = Duration::from_millis(5);
 
-struct Queue {
+struct FollowQueue {
     records: VecDeque<Record>,
     bytes: usize,
     next: Offset,
@@ -44,7 +44,7 @@ struct Queue {
 
 struct Follower {
     partition: PartitionId,
-    queue: Mutex<Queue>,
+    queue: Mutex<FollowQueue>,
     /// Held while its partition is stopped or let go on.
     turn: Mutex<()>,
     wake: Wake,
@@ -98,7 +98,7 @@ impl Tails {
         if from < range.start || from > range.end {
             return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
         }
-        let queue = Queue {
+        let queue = FollowQueue {
             records: VecDeque::new(),
             bytes: 0,
             next: from,

@@ -20,7 +20,7 @@ use crate::client::statistics::Meter;
 use crate::errors::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
 use crate::record_format::HEADER;
-use crate::stats::{Counters, add};
+use crate::stats::{KafkaCounters, add};
 
 /// Pause between two polls of a drain. librdkafka's own poll spins through the fraction of a millisecond.
 const REST: Duration = Duration::from_millis(1);
@@ -95,7 +95,7 @@ impl Connected {
         config: &ClientConfig,
         topics: &PerTopic<String>,
         timeout: Duration,
-        counters: &Counters,
+        counters: &KafkaCounters,
     ) -> Result<Self, Error> {
         let heard: Arc<Mutex<DeliveryReports>> = Arc::default();
         let meter = Meter::new(&counters.traffic);
@@ -170,7 +170,7 @@ impl Transactions {
     pub(crate) fn run<'a>(
         &self,
         records: impl Iterator<Item = OutputRecord<'a>>,
-        counters: &Counters,
+        counters: &KafkaCounters,
     ) -> Result<Reached, TransactionLost> {
         self.attempt(records, counters).map_err(|lost| match (lost, self.producer.client().fatal_error()) {
             // What is heard first of a fence may be that its records were thrown away.
@@ -184,7 +184,7 @@ impl Transactions {
     fn attempt<'a>(
         &self,
         records: impl Iterator<Item = OutputRecord<'a>>,
-        counters: &Counters,
+        counters: &KafkaCounters,
     ) -> Result<Reached, TransactionLost> {
         let begun = Instant::now();
         let (sent, deadline) = self.write(records, begun)?;

@@ -34,10 +34,10 @@ pub(crate) struct Committed {
     options: Options,
     ends: Arc<TopicEnds>,
     /// Kept for the next call: making one and closing one takes 100 ms.
-    idle: Mutex<Vec<Client>>,
+    idle: Mutex<Vec<RestoreClient>>,
 }
 
-struct Client {
+struct RestoreClient {
     consumer: BaseConsumer<ClientLog>,
     leaders: Leaders,
 }
@@ -162,26 +162,26 @@ impl Committed {
         self.last(partition, 0).map(drop)
     }
 
-    fn client(&self) -> Result<Client, Error> {
+    fn client(&self) -> Result<RestoreClient, Error> {
         // Not while the idle ones are locked: making one takes its time.
         let idle = self.idle().pop();
         match idle {
             Some(client) => Ok(client),
-            None => Ok(Client {
+            None => Ok(RestoreClient {
                 consumer: consumer(&self.options, "committed", Isolation::Committed)?,
                 leaders: Leaders::default(),
             }),
         }
     }
 
-    fn keep(&self, client: Client) {
+    fn keep(&self, client: RestoreClient) {
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(client);
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Client>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<RestoreClient>> {
         self.idle.lock()
     }
 }

@@ -55,7 +55,7 @@ pub enum From {
 
 /// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TailStep {
     /// The next record; those of a partition come in the order of their offsets.
     Record(Record),
     /// The end of what was there when the tail was opened; returned once.
@@ -65,7 +65,7 @@ pub enum Step {
 }
 
 /// Reads a topic outside of any group; it commits nothing.
-pub struct Tail {
+pub struct TopicTail {
     topic: String,
     consumer: BaseConsumer<ClientLog>,
     /// Partitions whose end was not met yet.
@@ -73,7 +73,7 @@ pub struct Tail {
     has_ended: bool,
 }
 
-impl Tail {
+impl TopicTail {
     /// Reads all partitions of a topic, or one.
     ///
     /// # Errors
@@ -103,21 +103,21 @@ impl Tail {
                 .map_err(|error| io("an assignment", &error))?;
         }
         consumer.assign(&list).map_err(|error| io(&format!("reading {topic}"), &error))?;
-        Ok(Tail { topic: topic.to_owned(), consumer, open, has_ended: false })
+        Ok(TopicTail { topic: topic.to_owned(), consumer, open, has_ended: false })
     }
 
     /// Waits for the next record.
     ///
     /// # Errors
     /// `Io`: the topic cannot be read any more.
-    pub fn next(&mut self, within: Duration) -> Result<Step, Error> {
+    pub fn next(&mut self, within: Duration) -> Result<TailStep, Error> {
         let deadline = Instant::now() + within;
         loop {
             if self.open.is_empty() && !std::mem::replace(&mut self.has_ended, true) {
-                return Ok(Step::End);
+                return Ok(TailStep::End);
             }
             match self.consumer.poll(left_until(deadline)) {
-                Some(Ok(message)) => return Ok(Step::Record(record(&message))),
+                Some(Ok(message)) => return Ok(TailStep::Record(record(&message))),
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
                     if let Ok(partition) = PartitionId::try_from(partition) {
                         self.open.remove(&partition);
@@ -128,7 +128,7 @@ impl Tail {
                 }
                 // Connections that break are made again.
                 Some(Err(_)) => {}
-                None if Instant::now() >= deadline => return Ok(Step::Nothing),
+                None if Instant::now() >= deadline => return Ok(TailStep::Nothing),
                 None => {}
             }
         }

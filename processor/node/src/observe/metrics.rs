@@ -18,7 +18,7 @@ use crate::observe::process_metrics::Process;
 use crate::services::commands;
 use crate::storage::log_backend::HealthSource;
 use crate::storage::row_directories::SetAside;
-use Kind::{Counts, Stands};
+use MetricKind::{Counts, Stands};
 pub use cluster::watch_cluster;
 pub use connections::{watch_held, watch_listeners};
 pub use registry::watch_registry;
@@ -26,13 +26,13 @@ pub use waits::{watch_admission, watch_queues};
 
 /// Whether a value only grows.
 #[derive(Clone, Copy)]
-enum Kind {
+enum MetricKind {
     Counts,
     Stands,
 }
 
 /// Name, kind, help, and how it is read.
-type Row<T> = (&'static str, Kind, &'static str, fn(&T) -> f64);
+type Row<T> = (&'static str, MetricKind, &'static str, fn(&T) -> f64);
 
 /// A row for each metric.
 macro_rules! rows {
@@ -282,10 +282,10 @@ pub fn watch_log(registry: &Registry, log: HealthSource) {
 }
 
 /// Durations of transactions in buckets: name, help, buckets and sum in microseconds.
-type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
+type HistogramRow = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
 
 const BUCKETS: usize = kafka::CYCLE_BOUNDS_US.len() + 1;
-const SPANS: [Span; 2] = [
+const SPANS: [HistogramRow; 2] = [
     ("everlog_kafka_transaction_seconds", "Duration of Kafka transactions, from begin to end.", |s| {
         (s.cycles, s.cycle_us)
     }),
@@ -310,7 +310,7 @@ impl Collector for Spans {
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(stats) = self.log.upgrade().map(|log| log.stats()) else { return Vec::new() };
         let bounds = || kafka::CYCLE_BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / 1e6);
-        let family = |(name, help, read): Span| {
+        let family = |(name, help, read): HistogramRow| {
             let (counts, sum_us) = read(&stats);
             histograms((name, help), histogram(bounds(), &counts, sum_us as f64 / 1e6))
         };
@@ -434,7 +434,7 @@ impl<T> Collector for Readings<T> {
 }
 
 impl<T> Readings<T> {
-    fn metric(&self, kind: Kind, labelled: &str, value: f64) -> Metric {
+    fn metric(&self, kind: MetricKind, labelled: &str, value: f64) -> Metric {
         let label = self.label.map(|name| {
             let mut label = LabelPair::default();
             label.set_name(name.into());

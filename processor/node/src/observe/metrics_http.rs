@@ -72,7 +72,7 @@ fn verdict(good: &str, faults: Vec<String>, notes: &[String]) -> (StatusCode, St
 
 #[cfg(test)]
 mod tests {
-    use everlog_listen::Bounds;
+    use everlog_listen::ListenerBounds;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -81,7 +81,7 @@ mod tests {
     async fn get(pages: &Pages, path: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
-        let served = tokio::spawn(serve(Listener::new(listener, Bounds::default()), pages.clone()));
+        let served = tokio::spawn(serve(Listener::new(listener, ListenerBounds::default()), pages.clone()));
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
         let request = format!("GET {path} HTTP/1.1\r\nHost: everlog\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it reads");

@@ -24,14 +24,14 @@ struct Job {
 
 /// The jobs that wait, and the number of threads.
 #[derive(Default)]
-struct Queue {
+struct RecoveryQueue {
     waiting: VecDeque<Job>,
     threads: usize,
 }
 
 /// The pool.
 #[derive(Default)]
-pub struct RecoveryPool(Arc<Mutex<Queue>>);
+pub struct RecoveryPool(Arc<Mutex<RecoveryQueue>>);
 
 impl RecoveryPool {
     /// Recovers a partition. The result is sent to the partition's thread.
@@ -67,14 +67,14 @@ impl RecoveryPool {
 }
 
 /// The next job. A thread that gets none is no longer counted, and ends.
-fn next(queue: &Mutex<Queue>) -> Option<Job> {
+fn next(queue: &Mutex<RecoveryQueue>) -> Option<Job> {
     let mut queue = lock(queue);
     let job = queue.waiting.pop_front();
     queue.threads -= usize::from(job.is_none());
     job
 }
 
-fn work(queue: &Mutex<Queue>) {
+fn work(queue: &Mutex<RecoveryQueue>) {
     while let Some(Job { context, id, stats, applied, has_rested }) = next(queue) {
         let live = std::panic::AssertUnwindSafe(|| match has_rested {
             true => context.recover_again(id, stats, applied),
@@ -88,6 +88,6 @@ fn work(queue: &Mutex<Queue>) {
 }
 
 /// No code panics while it holds this lock, except when memory is exhausted.
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+fn lock(queue: &Mutex<RecoveryQueue>) -> MutexGuard<'_, RecoveryQueue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

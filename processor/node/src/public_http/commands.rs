@@ -20,11 +20,11 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use crate::public_http::{busy, refusal};
-use crate::services::names::Names;
+use crate::services::names::NodeNames;
 use crate::services::schemas::Lookup;
 
 /// Takes commands and numbers them.
-pub type Commands = everlog_ingress::HttpSource<Lookup, Names>;
+pub type HttpCommands = everlog_ingress::HttpSource<Lookup, NodeNames>;
 
 /// Takes commands, so many at once.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct CommandEndpoint {
 /// The body of a request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given<'a> {
+struct PostedCommand<'a> {
     key: String,
     /// A command in JSON, which is kept byte for byte.
     #[serde(borrow)]
@@ -79,7 +79,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn record(body: &[u8]) -> Result<Fetched, String> {
-    let Given { key, value, value_base64, headers } =
+    let PostedCommand { key, value, value_base64, headers } =
         serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let value = match (value, value_base64) {
         (Some(value), None) => Bytes::copy_from_slice(value.get().as_bytes()),

@@ -19,18 +19,18 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
-use everlog_listen::{Bounds, Budget, Descriptors, HeldBody};
+use everlog_listen::{Budget, Descriptors, HeldBody, ListenerBounds};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::services::schemas::Schemas;
 use crate::storage::log_backend::LogBackend;
 
-pub use crate::public_http::commands::Commands;
+pub use crate::public_http::commands::HttpCommands;
 use crate::public_http::host_check::Host;
 
 /// Where commands go, once the partitions are there.
-pub type Inbox = Arc<OnceLock<Commands>>;
+pub type Inbox = Arc<OnceLock<HttpCommands>>;
 
 /// Bytes of a request with a command, besides the command.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -102,13 +102,13 @@ fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
 }
 
 /// The bounds of the listener.
-pub fn bounds(config: &Config, descriptors: Descriptors) -> Bounds {
+pub fn bounds(config: &Config, descriptors: Descriptors) -> ListenerBounds {
     let http = &config.http;
-    Bounds {
+    ListenerBounds {
         connections_max: descriptors.share(2, http.connections_max),
         address_connections_max: http.address_connections_max,
         hello_within: Duration::from_millis(http.request_timeout_ms),
-        ..Bounds::default()
+        ..ListenerBounds::default()
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::services::names::Names;
+use crate::services::names::NodeNames;
 use crate::services::schemas::Lookup;
 
 /// The pause before the topic is opened again.
@@ -73,27 +73,27 @@ impl CommandsHealth {
 }
 
 /// The reader of a node's commands.
-pub struct Commands {
+pub struct CommandReader {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     health: Arc<CommandsHealth>,
 }
 
-impl Commands {
+impl CommandReader {
     /// Starts to read, once partition groups may be assigned to this node. An error from here on stops nothing else.
     pub fn start(
         config: &Config,
         log: &Arc<dyn Log>,
         cluster: &Arc<Cluster>,
         schemas: Lookup,
-        names: Names,
+        names: NodeNames,
     ) -> Self {
         let health = Arc::new(CommandsHealth {
             trouble: Mutex::new(cluster.is_host().then(|| NOT_YET.into())),
             ..CommandsHealth::default()
         });
         let (stop, stopped) = watch::channel(false);
-        let reading = Reading {
+        let reading = RunningReader {
             kafka: config.kafka.options(&config.server.name),
             options: config.ingress_options(names.ids.of(PublicTopic::Command)),
             journals: SharedJournals::new(log),
@@ -120,17 +120,17 @@ impl Commands {
     }
 }
 
-struct Reading {
+struct RunningReader {
     kafka: everlog_log_kafka::Options,
     options: Options,
     journals: SharedJournals<dyn Log>,
     cluster: Arc<Cluster>,
     schemas: Lookup,
-    names: Names,
+    names: NodeNames,
     health: Arc<CommandsHealth>,
 }
 
-impl Reading {
+impl RunningReader {
     async fn run(self, mut stopped: watch::Receiver<bool>) {
         let opened = tokio::select! {
             opened = self.open() => opened,

@@ -12,19 +12,19 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::partitions::threads::Running;
-use crate::services::names::Names;
+use crate::services::names::NodeNames;
 use crate::storage::control_rows::ControlRows;
 use crate::storage::log_backend::LogBackend;
 use crate::storage::token_keys::Keys;
 
 /// A running gateway.
-pub struct Gateway {
+pub struct NodeGateway {
     stop: oneshot::Sender<()>,
     /// None once its end was reported.
     served: Option<JoinHandle<Result<(), everlog_temporal::Error>>>,
 }
 
-impl Gateway {
+impl NodeGateway {
     /// A gateway that will take calls, of clients and of other nodes.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Gateway {
     pub fn make(
         config: &Config,
         backend: &LogBackend,
-        names: &Names,
+        names: &NodeNames,
         running: &Running,
         metrics: Metrics,
         peers: Option<Arc<dyn Peers>>,

@@ -11,7 +11,7 @@ use everlog_temporal::{Namespaces, TokenSigner};
 
 /// All of them. Cheap to clone; nothing here blocks.
 #[derive(Clone)]
-pub struct Names {
+pub struct NodeNames {
     /// The namespaces.
     pub namespaces: Arc<Namespaces>,
     /// Reads task tokens.
@@ -20,7 +20,7 @@ pub struct Names {
     pub ids: Ids,
 }
 
-impl NameResolver for Names {
+impl NameResolver for NodeNames {
     fn namespace(&self, id: &str) -> Option<Arc<str>> {
         self.namespaces.name(id)
     }
@@ -34,7 +34,7 @@ impl NameResolver for Names {
     }
 }
 
-impl everlog_ingress::Names for Names {
+impl everlog_ingress::Names for NodeNames {
     fn namespace(&self, name: &str) -> Option<(String, i64)> {
         self.namespaces.known(name)
     }

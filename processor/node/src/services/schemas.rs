@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log::Outage;
-use everlog_registry::{Client, Found, Ids, Registry};
+use everlog_registry::{Found, Ids, Registry, RegistryClient};
 use tokio::time::Instant;
 
 use crate::storage::control_rows::ControlRows;
@@ -40,7 +40,7 @@ pub struct Stats {
 
 enum RegistryLocation {
     BuiltIn(Registry),
-    RemotePartitions { client: Client, shown: String },
+    RemotePartitions { client: RegistryClient, shown: String },
 }
 
 impl Schemas {
@@ -55,7 +55,7 @@ impl Schemas {
             let opened = Registry::open(rows, config.registry.limits());
             RegistryLocation::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
         } else {
-            let client = Client::new(&url.0).context("registry.url cannot be used")?;
+            let client = RegistryClient::new(&url.0).context("registry.url cannot be used")?;
             RegistryLocation::RemotePartitions { client, shown: url.shown() }
         };
         let lacking = Mutex::new(Some("the ids of the schemas are not known yet".into()));
@@ -143,7 +143,7 @@ impl Schemas {
 #[derive(Clone)]
 pub struct Lookup(pub Arc<Schemas>);
 
-impl everlog_ingress::Registry for Lookup {
+impl everlog_ingress::SchemaRegistry for Lookup {
     async fn schema(&self, id: u32) -> Result<Option<String>, String> {
         let answer = match &self.0.place {
             RegistryLocation::BuiltIn(registry) => Ok(registry.text(id)),

@@ -31,7 +31,7 @@ use queue::WriterJob;
 use shared::Shared;
 
 pub use durable_watermark::PARTITIONS_MAX;
-pub use options::{Clock, FreeBytes, Limits, Options, Recover, Sync};
+pub use options::{FreeBytes, Limits, Options, Recover, Sync, WallClock};
 pub use stats::Stats;
 
 /// The way out of damage, for the operator.

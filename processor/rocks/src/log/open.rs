@@ -14,7 +14,7 @@ use super::memory::LogMemory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows;
 use super::shared::{PublishedPartition, Shared};
-use super::writer::{PartitionTail, Writer};
+use super::writer::{LogWriter, PartitionTail};
 use super::{Embedded, Options, Recover, Recovery, WAY_OUT, database_options, files};
 
 pub(super) fn open(options: Options) -> Result<Embedded, Error> {
@@ -76,7 +76,7 @@ fn start(
     let Options { dir, free_bytes, limits, .. } = options;
     let space = DiskReserve::new(dir, free_bytes, kept_bytes);
     let shared = Arc::new(Shared::new(db, space, incarnation, limits, slots));
-    let writer = Writer {
+    let writer = LogWriter {
         shared: Arc::clone(&shared),
         tails,
         acked,

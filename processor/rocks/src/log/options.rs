@@ -52,7 +52,7 @@ impl Default for Limits {
 }
 
 /// Milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + std::marker::Sync>;
+pub type WallClock = Arc<dyn Fn() -> i64 + Send + std::marker::Sync>;
 /// Free bytes on the disk of a directory.
 pub type FreeBytes = Arc<dyn Fn(&Path) -> std::io::Result<u64> + Send + std::marker::Sync>;
 
@@ -74,7 +74,7 @@ pub struct Options {
     /// What flushes and compactions may write; 0 = as fast as the disk goes.
     pub background_bytes_per_second_max: u64,
     /// Gives the stamps.
-    pub clock: Clock,
+    pub clock: WallClock,
     /// Tells the free space.
     pub free_bytes: FreeBytes,
     /// Queue and disk bounds.

@@ -20,7 +20,7 @@ use super::read::{error_of, handle};
 use super::rows;
 use super::shared::{Shared, check_append_only};
 use super::stats::Counters;
-use super::{Clock, Sync};
+use super::{Sync, WallClock};
 
 /// RocksDB resumes by itself after a full disk; it looks for space every 5 s. With room again and still refused for
 /// so long, the log ends, and opening it again heals it.
@@ -46,14 +46,14 @@ pub(super) struct PartitionTail {
     pub(super) topics: PerTopic<(Offset, Offset)>,
 }
 
-pub(super) struct Writer {
+pub(super) struct LogWriter {
     pub(super) shared: Arc<Shared>,
     pub(super) tails: Vec<PartitionTail>,
     pub(super) acked: DurableWatermark,
     /// Sequence number of the last synced write; every batch carries it, as evidence for recovery.
     pub(super) acked_sequence: u64,
     pub(super) sync: Sync,
-    pub(super) clock: Clock,
+    pub(super) clock: WallClock,
     pub(super) looked: Option<DiskCheck>,
     pub(super) memory: LogMemory,
     /// Bytes of all batches so far.
@@ -82,7 +82,7 @@ struct BatchDraft {
     scratch: Vec<u8>,
 }
 
-impl Writer {
+impl LogWriter {
     /// Runs until the log is closed or fails; a panic ends the log too, so that nobody waits for ever.
     pub(super) fn run(self) {
         let shared = Arc::clone(&self.shared);

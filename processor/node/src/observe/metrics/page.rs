@@ -24,7 +24,7 @@ This page is written from the code: `UPDATE_EXPECT=1 cargo test --workspace --bi
 ";
 
 /// A heading, if any, and the rows.
-type MetricsPart = (&'static str, &'static str, Vec<(&'static str, Kind, &'static str)>);
+type MetricsPart = (&'static str, &'static str, Vec<(&'static str, MetricKind, &'static str)>);
 
 fn part<T>(heading: &'static str, label: &'static str, table: &[Row<T>]) -> MetricsPart {
     (heading, label, table.iter().map(|(name, kind, help, _)| (*name, *kind, *help)).collect())

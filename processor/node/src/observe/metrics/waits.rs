@@ -5,10 +5,10 @@ use std::sync::Arc;
 use everlog_partition::{Admission, Dispatcher, QueueCounts};
 use prometheus::Registry;
 
-use super::Kind::{Counts, Stands};
+use super::MetricKind::{Counts, Stands};
 use super::{Row, add};
 
-pub(super) const ADMISSION: &[Row<Waiting>] = rows! {
+pub(super) const ADMISSION: &[Row<WaitingCounts>] = rows! {
     Stands "everlog_partition_waiting_orders" "Requests that wait for their replies." |w| w.orders as f64;
     Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their replies." |w| w.reads as f64;
 };
@@ -24,7 +24,7 @@ pub(super) const QUEUES: &[Row<QueueCounts>] = rows! {
 };
 
 /// What waits for one partition.
-pub(super) struct Waiting {
+pub(super) struct WaitingCounts {
     orders: usize,
     reads: usize,
 }
@@ -35,7 +35,7 @@ pub fn watch_admission(registry: &Registry, partitions: usize, admission: Arc<Ad
     add(registry, ADMISSION, Some("partition"), move |visit| {
         for number in 0..partitions {
             let (orders, reads) = (admission.waiting_orders(number), admission.waiting_reads(number));
-            visit(&number.to_string(), &Waiting { orders, reads });
+            visit(&number.to_string(), &WaitingCounts { orders, reads });
         }
     });
 }
