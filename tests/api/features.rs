@@ -45,7 +45,9 @@ impl Sdk {
                 let text = read(format!("tests/sdk/python/{suite}.py"));
                 text.contains("\n@case(") && text.contains(&function)
             }
-            Self::Go => read("tests/sdk/go/main.go".into()).contains(&format!("\"{name}\"")),
+            Self::Go => ["main.go", "visibility.go"]
+                .iter()
+                .any(|file| read(format!("tests/sdk/go/{file}")).contains(&format!("\"{name}\""))),
             Self::TypeScript => {
                 read("tests/sdk/typescript/src/main.ts".into()).contains(&format!("\n  {name}: "))
             }
