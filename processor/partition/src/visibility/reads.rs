@@ -43,7 +43,7 @@ const BUILDS_AT_ONCE: usize = 10;
 type AnswerSender = oneshot::Sender<CallResult<VisibilityAnswer>>;
 
 /// A list or a count under way.
-struct Reading {
+struct RunningRead {
     namespace_id: String,
     work: Work,
     position: ListPosition,
@@ -65,7 +65,7 @@ enum Finished {
 /// Lists and counts under way.
 #[derive(Default)]
 pub(crate) struct VisibilityReads {
-    under_way: Vec<Reading>,
+    under_way: Vec<RunningRead>,
 }
 
 impl VisibilityReads {
@@ -105,7 +105,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             return Ok(());
         };
         self.catch_up()?;
-        self.visibility.under_way.push(Reading {
+        self.visibility.under_way.push(RunningRead {
             namespace_id: read.namespace_id.clone(),
             work,
             position,
