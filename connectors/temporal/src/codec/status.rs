@@ -137,6 +137,7 @@ pub(crate) fn of_failure(failure: CallFailure) -> Status {
             exhausted(cause, scope, failure.to_string())
         }
         CallFailure::Unavailable | CallFailure::Indexing { .. } => Status::unavailable(failure.to_string()),
+        CallFailure::TooManyGroups { .. } => invalid(format!("invalid query: {failure}")),
         CallFailure::Moved => moved(),
         CallFailure::Internal => Status::internal(failure.to_string()),
     }

@@ -106,7 +106,13 @@ fn told(taken: Result<Taken, CallFailure>) -> Response {
         Err(CallFailure::NamespaceCrowded { .. } | CallFailure::Crowded { .. }) => busy("nothing was taken"),
         Err(CallFailure::Full) => busy("the disk is full; nothing was taken"),
         Err(CallFailure::Moved) => busy("another node serves the partition; nothing was taken"),
-        Err(CallFailure::Unavailable | CallFailure::Indexing { .. } | CallFailure::Internal) => refusal(
+        // Lists and counts get the second and the third.
+        Err(
+            CallFailure::Unavailable
+            | CallFailure::Indexing { .. }
+            | CallFailure::TooManyGroups { .. }
+            | CallFailure::Internal,
+        ) => refusal(
             StatusCode::GATEWAY_TIMEOUT,
             "nobody knows whether it was taken; with a command-id it counts once",
         ),

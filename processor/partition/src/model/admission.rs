@@ -21,6 +21,12 @@ pub enum CallFailure {
         /// How much is done.
         percent: u32,
     },
+    /// A count by groups has too many of them.
+    #[error("the count has more than {groups} groups")]
+    TooManyGroups {
+        /// How many may be.
+        groups: usize,
+    },
     /// The disk has no room; nothing was taken.
     #[error("the log has no space left")]
     Full,

@@ -6,8 +6,8 @@ use everlog_log::Log;
 use everlog_store::CommittedRows;
 use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType, known};
 use everlog_visibility::index::{
-    CountRequest, CountScan, GroupValue, ListPage, ListPosition, ListRequest, ListScan, ListedRun, OrderKey,
-    RunCounts,
+    CountRequest, CountScan, Error as IndexError, GroupValue, ListPage, ListPosition, ListRequest, ListScan,
+    ListedRun, OrderKey, RunCounts,
 };
 use everlog_visibility::query::{Filter, SortOrder};
 use tokio::sync::oneshot;
@@ -60,6 +60,7 @@ enum Work {
 enum Finished {
     Page(ListPage),
     Counts(RunCounts),
+    TooManyGroups,
 }
 
 /// Lists and counts under way.
@@ -176,13 +177,16 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             }
             let slice = self.runs.read_index(|rows| match &mut reading.work {
                 Work::List(list) => Ok(list.read(rows, SLICE_ROWS)?.map(Finished::Page)),
-                Work::Count(count) => Ok(count.read(rows, SLICE_ROWS)?.map(Finished::Counts)),
+                Work::Count(count) => match count.read(rows, SLICE_ROWS) {
+                    Err(IndexError::Groups(_)) => Ok(Some(Finished::TooManyGroups)),
+                    read => Ok(read?.map(Finished::Counts)),
+                },
             })?;
             match slice {
                 Some(None) => self.visibility.under_way.push(reading),
                 Some(Some(finished)) => {
                     let answer = self.visibility_answer(finished, reading.position, &reading.namespace_id)?;
-                    send_reply(reading.reply, Ok(answer));
+                    send_reply(reading.reply, answer);
                 }
                 None => send_reply(reading.reply, Err(CallFailure::Indexing { percent: 0 })),
             }
@@ -205,9 +209,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         finished: Finished,
         position: ListPosition,
         namespace_id: &str,
-    ) -> Result<VisibilityAnswer, Error> {
+    ) -> Result<CallResult<VisibilityAnswer>, Error> {
         let position = Some(LogPosition { offset: position.offset, ms: position.ms });
-        match finished {
+        Ok(match finished {
+            Finished::TooManyGroups => Err(CallFailure::TooManyGroups { groups: GROUPS_MAX }),
             Finished::Page(ListPage { runs, reached }) => {
                 let runs =
                     runs.into_iter().map(|run| self.visible(namespace_id, run)).collect::<Result<_, _>>()?;
@@ -228,7 +233,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 let counts = std::iter::once(all).chain(groups).collect();
                 Ok(VisibilityAnswer { position, counts, ..VisibilityAnswer::default() })
             }
-        }
+        })
     }
 
     /// A listed run with what its state tells besides.

@@ -335,3 +335,161 @@ pub(crate) fn read(rest: &[u8]) -> Option<(&[u8], OrderKey)> {
     };
     Some((&rest[..rest.len() - key.len()], OrderKey::read(key)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::api_types::MapEntry;
+    use everlog_engine::payload::Payload;
+    use prost::Message;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn record(name: &str, data: &str, kind: &str) -> Record {
+        let kind = MapEntry { key: "type".into(), value: kind.to_owned().into() };
+        let payload = Payload { metadata: vec![kind], data: data.to_owned().into() };
+        let entry = MapEntry { key: name.into(), value: payload.encode_to_vec().into() };
+        Record { status: 1, search_attributes: vec![entry], ..Record::default() }
+    }
+
+    /// The parts of a value, without those that every record has.
+    fn parts(name: &str, data: &str) -> Vec<Vec<u8>> {
+        let lookups = Lookups::of(&record(name, data, "Keyword"));
+        lookups.iter().filter(|part| part[0] == NAMED).map(<[u8]>::to_vec).collect()
+    }
+
+    fn attribute(kind: AttributeType) -> Attribute {
+        Attribute { source: AttributeSource::Named("K".into()), kind }
+    }
+
+    fn is_found(parts: &[Vec<u8>], spans: &[PartSpan]) -> bool {
+        parts.iter().any(|part| spans.iter().any(|(from, to)| from <= part && part < to))
+    }
+
+    /// Numbers in order; those in one group are one double.
+    const NUMBERS: [&[&str]; 9] = [
+        &["-1e300"],
+        &["-9007199254740992", "-9007199254740993"],
+        &["-5"],
+        &["-1.5"],
+        &["-0.0", "0", "0.0"],
+        &["1", "1.0"],
+        &["1.5"],
+        &["9007199254740992", "9007199254740993"],
+        &["1e300"],
+    ];
+
+    #[test]
+    fn numbers_sort_in_keys_as_they_are() {
+        let key = |data: &str| parts("K", data).pop().expect("a part");
+        for (place, group) in NUMBERS.iter().enumerate() {
+            for (other_place, other) in NUMBERS.iter().enumerate() {
+                for (one, another) in
+                    group.iter().flat_map(|one| other.iter().map(move |another| (one, another)))
+                {
+                    assert_eq!(key(one).cmp(&key(another)), place.cmp(&other_place), "{one} {another}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_is_found_by_every_literal_and_range_that_it_may_match() {
+        let literal = |data: &str| match data.parse() {
+            Ok(number) => Literal::Int(number),
+            Err(_) => Literal::Double(data.parse().expect("a number")),
+        };
+        let all: Vec<_> = NUMBERS.iter().enumerate().collect();
+        for (place, group) in &all {
+            for (other_place, other) in &all {
+                let (value, literal) = (parts("K", group[0]), literal(other[0]));
+                let any = parts_of_any(&attribute(AttributeType::Double), std::slice::from_ref(&literal));
+                let any = any.expect("there are rows");
+                assert_eq!(any.contains(&value[0]), place == other_place);
+                for (range, is_within) in [
+                    (RangeOperator::Less, place <= other_place),
+                    (RangeOperator::LessOrEqual, place <= other_place),
+                    (RangeOperator::Greater, place >= other_place),
+                    (RangeOperator::GreaterOrEqual, place >= other_place),
+                ] {
+                    let spans = spans_of_range(&attribute(AttributeType::Double), range, &literal);
+                    assert_eq!(
+                        is_found(&value, &spans.expect("there are rows")),
+                        is_within,
+                        "{group:?} {other:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strings_are_cut_and_found_by_what_is_left() {
+        let long = "é".repeat(400);
+        let text = |text: &str| parts("K", &format!("\"{text}\""));
+        let any = |text: &str| {
+            let literal = Literal::String(text.into());
+            parts_of_any(&attribute(AttributeType::Keyword), &[literal]).expect("there are rows")
+        };
+        assert!(text(&long)[0].len() < 270);
+        assert!(any(&long).contains(&text(&long)[0]));
+        assert!(any(&format!("{long}x")).contains(&text(&long)[0]), "the filter tells them apart");
+        assert!(!any("éa").contains(&text(&long)[0]));
+        for prefix in ["", "é", &long] {
+            let spans = spans_of_prefix(&attribute(AttributeType::Keyword), prefix).expect("there are rows");
+            assert!(is_found(&text(&long), &spans));
+            assert_eq!(is_found(&text("a"), &spans), prefix.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_by_all_that_it_may_be() {
+        let moment = parts("K", "\"1970-01-01T01:00:01+01:00\"");
+        assert_eq!(moment.len(), 2, "a string and a moment");
+        let equal = parts_of_any(&attribute(AttributeType::Datetime), &[Literal::Time(1_000_000_000)]);
+        assert!(equal.expect("there are rows").iter().any(|part| moment.contains(part)));
+        assert_eq!(parts("K", "[\"a\", \"b\", \"a\"]").len(), 2, "each once");
+        assert_eq!(parts("K", "true").len(), 1);
+        for nothing in ["", "null", "[]", "{}", "[[1]]"] {
+            assert_eq!(parts("K", nothing), Vec::<Vec<u8>>::new(), "{nothing}");
+        }
+        assert_eq!(parts("BuildIds", "[\"unversioned\", \"unversioned:one\"]").len(), 1);
+        let everywhere = Attribute {
+            source: AttributeSource::Named("BuildIds".into()),
+            ..attribute(AttributeType::KeywordList)
+        };
+        assert_eq!(parts_of_any(&everywhere, &[Literal::String("unversioned".into())]), None);
+    }
+
+    #[test]
+    fn what_is_too_large_is_found_by_all_who_look_for_the_attribute() {
+        let many = (0..65).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+        let large = format!("\"{}\"", "x".repeat(2_047));
+        let text = Lookups::of(&record("K", "\"a word\"", "Text"));
+        let text: Vec<_> = text.iter().filter(|part| part[0] == NAMED).map(<[u8]>::to_vec).collect();
+        for parts in [parts("K", &format!("[{many}]")), parts("K", &large), text] {
+            assert_eq!(parts.len(), 1);
+            let any = parts_of_any(&attribute(AttributeType::Keyword), &[Literal::String("?".into())]);
+            assert!(any.expect("there are rows").contains(&parts[0]));
+            let literal = Literal::String("?".into());
+            let spans = spans_of_range(&attribute(AttributeType::Keyword), RangeOperator::Less, &literal);
+            assert!(is_found(&parts, &spans.expect("there are rows")));
+        }
+        assert_eq!(parts_of_any(&attribute(AttributeType::Text), &[Literal::String("a".into())]), None);
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let division = Division { namespace_id: Uuid::from_u128(1), is_inner: true };
+        let key = OrderKey::closed(9, 5, Uuid::from_u128(3));
+        let values = ["\"a\\u0000b\"", "5", "true", "\"1970-01-01T00:00:01Z\"", "[\"x\", 3]"];
+        for part in values.iter().flat_map(|data| parts("K\0", data)) {
+            let row = row(division, &part, &key);
+            let (read_division, rest) = Division::read(&row).expect("a row");
+            assert_eq!((read_division, read(rest)), (division, Some((&part[..], key))));
+            for end in 0..rest.len() {
+                assert!(read(&rest[..end]).is_none_or(|(_, cut)| cut != key), "{end}");
+            }
+        }
+    }
+}
