@@ -1,5 +1,5 @@
 """The queries that record.py asks: the tables lists.txt and counts.txt, every operator of every type, and combinations.
-All of it follows from the runs alone, so that two recordings differ in ids and times only."""
+All of it follows from the runs alone, so that two recordings differ in ids, times and lengths only."""
 
 import random
 from pathlib import Path

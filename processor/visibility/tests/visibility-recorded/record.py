@@ -14,7 +14,7 @@ queries.py. Lines of the output, in this order:
     {"count": query, "total": n, "groups": {value: n}}
     {"list" or "count": query, "code": gRPC's code, "text": its message}
 
-The order of lines is that of queries.py; ids and times are new in each recording.
+The order of lines is that of queries.py; ids, times and lengths of histories are new in each recording.
 """
 
 import asyncio
@@ -37,7 +37,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from queries import queries
+sys.path.append(str(Path(__file__).parents[4] / "tests/patience"))
+import patience  # noqa: E402
+from queries import queries  # noqa: E402
 
 QUEUE = "record"
 ALL = "TemporalNamespaceDivision IS NULL OR TemporalNamespaceDivision IS NOT NULL"
@@ -119,24 +121,13 @@ def free_port() -> int:
 
 
 async def connect(port: int) -> Client:
-    for _ in range(300):
+    async def client():
         try:
             return await Client.connect(f"127.0.0.1:{port}")
         except RuntimeError:
-            await asyncio.sleep(0.1)
-    raise SystemExit("the server does not start")
+            return None
 
-
-async def eventually(what: str, ask):
-    """Waits until the answer is true."""
-    for _ in range(600):
-        try:
-            if await ask():
-                return
-        except RPCError:
-            pass
-        await asyncio.sleep(0.1)
-    raise SystemExit(f"never: {what}")
+    return await patience.until("the server answers", client)
 
 
 async def make_runs(client: Client) -> None:
@@ -217,9 +208,12 @@ async def record(client: Client, output) -> None:
     await client.operator_service.add_search_attributes(request)
 
     async def are_known():
-        return await listed(client, " AND ".join(f"`{name}` IS NULL" for name in CUSTOM)) is not None
+        try:
+            return await listed(client, " AND ".join(f"`{name}` IS NULL" for name in CUSTOM)) is not None
+        except RPCError:
+            return False
 
-    await eventually("custom attributes", are_known)
+    await patience.until("custom attributes are known", are_known)
     runner = UnsandboxedWorkflowRunner()
     async with Worker(client, task_queue=QUEUE, workflows=[Order, Invoice], workflow_runner=runner):
         await make_runs(client)
@@ -230,7 +224,7 @@ async def record(client: Client, output) -> None:
             still_open = {run.execution.workflow_id for run in runs if run.status == 1}
             return len(runs) == len(RUNS) + 2 and still_open == open_ids
 
-        await eventually("all runs are listed", are_listed)
+        await patience.until("all runs are listed", are_listed)
     runs = sorted(await listed(client, ALL), key=lambda run: (run.start_time.ToNanoseconds(), run.execution.run_id))
     places = {run.execution.run_id: place for place, run in enumerate(runs)}
     values = [shown(run) for run in runs]
