@@ -22,8 +22,6 @@ use tonic::Status;
 use crate::codec::status::invalid;
 use crate::codec::validation::Checks;
 
-/// The build id of an unversioned worker.
-pub(crate) const UNVERSIONED: &str = "unversioned";
 /// The version of an unversioned worker, as one word.
 pub(crate) const NO_VERSION: &str = "__unversioned__";
 
@@ -204,18 +202,6 @@ fn override_message(overriding: &Override) -> Bytes {
     [overriding.encode_to_vec(), old.encode_to_vec()].concat().into()
 }
 
-/// The first build id of a run: how its workers are assigned now.
-pub(crate) fn build_word(run: &Run) -> Option<String> {
-    let versioning = run.properties.versioning.as_ref();
-    let behavior = versioning.map_or(0, Versioning::in_force);
-    if behavior == i32::from(Behavior::Unspecified) {
-        return Some(UNVERSIONED.into());
-    }
-    let version = versioning.and_then(Versioning::pinned);
-    let version = version.map(|version| format!("{}:{}", version.deployment_name, version.build_id));
-    (behavior == i32::from(Behavior::Pinned)).then(|| format!("pinned:{}", version.unwrap_or_default()))
-}
-
 #[cfg(test)]
 mod tests {
     use everlog_engine::Settings;
@@ -374,13 +360,11 @@ mod tests {
     #[test]
     fn a_run_tells_its_version_in_old_words_too() {
         assert_eq!(info(&run(None)), None);
-        assert_eq!(build_word(&run(None)).as_deref(), Some("unversioned"));
         let (one, two) = (version("shop", "one"), version("shop", "two"));
         let said = Versioning { behavior: 2, version: Some(one.clone()), ..Versioning::default() };
         let told = info(&run(Some(said.clone()))).expect("there is something to tell");
         assert_eq!((told.behavior, told.version.as_str()), (2, "shop.one"));
         assert_eq!((told.deployment_version, told.versioning_override), (encoded(&one), None));
-        assert_eq!(build_word(&run(Some(said.clone()))), None);
 
         let overridden = run(Some(Versioning { overriding: Some(pin(Some(two.clone()))), ..said }));
         let told = info(&overridden).expect("there is something to tell");
@@ -392,7 +376,6 @@ mod tests {
             ..pinned(Some(("shop", "two")), 1)
         };
         assert_eq!(overriding.expect("it is one"), expected);
-        assert_eq!(build_word(&overridden).as_deref(), Some("pinned:shop:two"));
 
         let taken_back = info(&run(Some(Versioning::default())));
         assert_eq!(taken_back, Some(WorkflowExecutionVersioningInfo::default()), "something has been told");

@@ -20,14 +20,14 @@ use everlog_temporal_api::workflow::{
 use everlog_temporal_api::workflowservice::{
     DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
 };
+use everlog_visibility::derived::search_attributes;
 use prost::Message;
 use tonic::Status;
 
 use crate::codec::proto_time::{duration, timestamp, timestamp_if_set};
 use crate::codec::retry_policy;
-use crate::codec::versioning::{self, UNVERSIONED};
+use crate::codec::versioning;
 use crate::handlers::history::read;
-use crate::namespaces::search_attributes;
 use crate::server::call::Call;
 use crate::tasks::response::execution;
 
@@ -77,7 +77,7 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         history_length: head.next_event_id - 1,
         execution_time: Some(timestamp(execution_ms)),
         memo: Some(map(&run.properties.memo)),
-        search_attributes: Some(search_attributes(run)),
+        search_attributes: Some(map(&search_attributes(run))),
         auto_reset_points: Some(Points { points: run.reset_points() }.encode_to_vec().into()),
         most_recent_worker_version_stamp: run.properties.worker_version.clone(),
         task_queue: start.task_queue.clone(),
@@ -93,28 +93,6 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         priority: start.priority.clone(),
         ..WorkflowExecutionInfo::default()
     }
-}
-
-/// Search attributes, with those for the builds that completed tasks. An attribute that the workflow has set is not replaced.
-fn search_attributes(run: &Run) -> Bytes {
-    let properties = &run.properties;
-    let mut entries = properties.search_attributes.clone();
-    let points = run.reset_points();
-    // Builds of earlier runs are shown once this run has one.
-    let named: Vec<_> = points.into_iter().filter(|point| !point.binary_checksum.is_empty()).collect();
-    let has_own = named.iter().any(|point| point.run_id == run.start.run_id);
-    let checksums: Vec<_> = named.into_iter().map(|point| point.binary_checksum).collect();
-    let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
-    let build_ids: Vec<_> = versioning::build_word(run).into_iter().chain(versioned).collect();
-    let has_builds = run.head.previous_started_event_id > 0 || properties.versioning.is_some();
-    let told = [("BinaryChecksums", checksums, has_own), ("BuildIds", build_ids, has_builds)];
-    for (name, values, is_told) in told {
-        let is_set = entries.iter().any(|entry| entry.key == name);
-        if is_told && !is_set && !values.is_empty() {
-            entries.push(MapEntry { key: name.to_owned(), value: search_attributes::keywords(&values) });
-        }
-    }
-    map(&entries)
 }
 
 /// An encoded map of opaque values: a memo, or search attributes.

@@ -46,14 +46,6 @@ pub(crate) fn type_name(r#type: Type) -> &'static str {
     AttributeType::from_number(r#type.into()).map_or("Unspecified", AttributeType::name)
 }
 
-/// The encoded payload of a keyword list that the server sets.
-pub(crate) fn keywords(words: &[String]) -> Bytes {
-    let said = |key: &str, value: &'static str| MapEntry { key: key.into(), value: value.into() };
-    let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
-    let data = serde_json::to_vec(words).expect("texts are JSON");
-    Payload { metadata, data: data.into() }.encode_to_vec().into()
-}
-
 /// Checks an encoded map of search attributes, and writes the types into the metadata of its values.
 ///
 /// # Errors
