@@ -97,13 +97,16 @@ impl<'a> Walk<'a> {
             bytes_max: if random.once_in(4) { 300 } else { usize::MAX },
             visits_max: if random.once_in(4) { 1 + random.below(20) } else { usize::MAX },
         });
+        // Short slices, of which a page has many, are where a list depends on what it is told.
+        let slice_rows = if self.begun.len() < 30 { 4 } else { 100 };
         loop {
-            if random.once_in(6) {
+            if random.once_in(3) {
                 let acts = random.below(4);
                 self.happen(place, acts, vec![&mut list], random);
             }
-            let page =
-                list.read(&self.partitions[place].rows, 1 + random.below(100)).expect("the rows are read");
+            let page = list
+                .read(&self.partitions[place].rows, 1 + random.below(slice_rows))
+                .expect("the rows are read");
             if let Some(page) = page {
                 return page;
             }
@@ -148,7 +151,7 @@ fn each_run_that_matched_comes_once_whatever_happens_meanwhile() {
         let mut random = Random::new(seed);
         let mut partitions: Vec<_> = (0..2).map(Partition::new).collect();
         for partition in &mut partitions {
-            let acts = if random.once_in(4) { 160 } else { 50 };
+            let acts = if random.once_in(4) { 120 } else { 25 };
             partition.live(&mut random, acts, &mut Scans::default());
         }
         for _ in 0..8 {
@@ -166,7 +169,7 @@ fn each_run_that_matched_comes_once_whatever_happens_meanwhile() {
             moved += walk.found.iter().filter(has_closed).count();
         }
     }
-    assert!(moved > 500, "{moved} runs closed while their list was read");
+    assert!(moved > 300, "{moved} runs closed while their list was read");
 }
 
 #[test]

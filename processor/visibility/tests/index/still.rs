@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use everlog_visibility::attribute::AttributeType;
 use everlog_visibility::index::{
-    CountRequest, CountScan, GroupValue, ListRequest, ListScan, ListToken, OrderKey, RunCounts, TokenScope,
-    merge,
+    CountRequest, CountScan, CounterChanges, GroupValue, ListPosition, ListRequest, ListScan, ListToken,
+    OrderKey, RunCounts, TokenScope, change, merge,
 };
 use everlog_visibility::query::{Filter, SortOrder};
+use everlog_visibility::record::Record;
 use uuid::Uuid;
 
 use crate::model::{NAMESPACES, Partition, Scans, grouped, listed};
@@ -155,4 +156,20 @@ fn a_count_has_no_more_groups_than_it_may() {
     };
     let error = CountScan::new(request).read(&partition.rows, 10_000).unwrap_err();
     assert_eq!(error.to_string(), "more than 2 groups");
+}
+
+#[test]
+fn runs_of_one_moment_come_in_the_order_of_their_ids_and_none_is_left_out() {
+    let mut partition = Partition::new(0);
+    let mut counters = CounterChanges::default();
+    for number in 0..300 {
+        let run_id = Uuid::from_u128(1_000 + number).to_string();
+        let record = Record { run_id, status: 1, start_ms: 5, ..Record::default() };
+        change(NAMESPACES[0], None, Some(&record), &mut partition.rows, &mut counters);
+    }
+    counters.flush(&mut partition.rows).expect("counters are sound");
+    partition.position = ListPosition::END;
+    let mut random = Random::new(1);
+    let found = pages(&[partition], (NAMESPACES[0], &Filter::default(), None), &mut random);
+    assert_eq!(found, (0..300).map(|number| Uuid::from_u128(1_000 + number).to_string()).collect::<Vec<_>>());
 }
