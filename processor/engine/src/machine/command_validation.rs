@@ -176,7 +176,8 @@ pub(crate) fn excess(draft: &Draft<'_>, text: &str) -> Option<String> {
     (text.len() as i64 > limit).then(|| format!("Length={} Limit={limit}", text.len()))
 }
 
-/// A queue that a command names. Where it is none, the worker keeps its task.
+/// A queue that a command names. Where it is none, the worker keeps its task. A reserved name is that of a run of the server itself,
+/// which may go on with the queue that it has.
 fn check_queue(draft: &Draft<'_>, queue: Option<&str>) -> Result<(), String> {
     let reserved = "/_sys/";
     match queue {
@@ -185,7 +186,7 @@ fn check_queue(draft: &Draft<'_>, queue: Option<&str>) -> Result<(), String> {
         Some(name) if name.len() as i64 > draft.settings.id_bytes_max => {
             Err("taskQueue length exceeds limit".into())
         }
-        Some(name) if name.starts_with(reserved) => {
+        Some(name) if name.starts_with(reserved) && name != draft.run.start.task_queue => {
             Err(format!("task queue name cannot start with reserved prefix {reserved}"))
         }
         Some(_) => Ok(()),

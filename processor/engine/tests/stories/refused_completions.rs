@@ -1,5 +1,6 @@
 //! Completions that are refused and change nothing: the worker keeps its task and may complete it again.
 
+use everlog_engine::machine::activity;
 use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
 use expect_test::expect;
 
@@ -132,5 +133,27 @@ fn a_command_for_another_namespace_fails_the_task() {
         > task: child parcel-1 elsewhere
         < task.started, task.failed BadStartChildExecutionAttributes, (task attempt 2)
         ! invalid: BadStartChildExecutionAttributes: cross-namespace commands are not allowed: "shop" asks something of "elsewhere".
+    "#]]);
+}
+
+#[test]
+fn a_run_of_the_server_goes_on_with_its_own_queue_and_with_no_other_of_these() {
+    let mut world = World::new();
+    world.start_with("job", "of the server", |begin| begin.task_queue = "/_sys/jobs".into()).claim();
+    let on = |queue: &'static str| {
+        move |s: &mut activity::Schedule| s.task_queue.get_or_insert_default().name = queue.into()
+    };
+    world.answer(|t| t.activity_with("a", "on another", on("/_sys/others")));
+    world.answer(|t| t.activity_with("a", "on its own", on("/_sys/jobs")));
+    world.expect(expect![[r#"
+        > start job of the server
+        < workflow.started, task.scheduled
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-3
+        > task: activity a on another
+        ! invalid: invalid TaskQueue on ScheduleActivityTaskCommand: task queue name cannot start with reserved prefix /_sys/. ActivityId=a ActivityType=Charge
+        > task: activity a on its own
+        < task.completed, activity.scheduled a
     "#]]);
 }
