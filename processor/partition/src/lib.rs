@@ -33,6 +33,7 @@ pub use crate::matching::dispatcher::{
     ReadyId, STICKY_LIVE_MS,
 };
 pub use crate::matching::remote::{KeptBack, RemoteQueues};
+pub use crate::matching::server_queues::SERVER_QUEUE_PREFIX;
 pub use crate::model::admission::{Admission, AdmissionSlot, CallFailure, CallResult};
 pub use crate::model::inbox_message::{InboxMessage, PartitionSender};
 pub use crate::model::keys::{Address, BUCKETS, RunKey, WorkflowKey};

@@ -203,6 +203,12 @@ impl Router {
         delivery
     }
 
+    /// The next queue of the server itself where something waits and no poll does. The node is its worker. For one caller at a
+    /// time.
+    pub async fn unpolled_server_queue(&self) -> QueueKey {
+        self.dispatcher.unpolled_server_queue().await
+    }
+
     /// Tasks of a worker's private queue go to the normal queue at once; open polls of the queue end empty.
     pub fn retire_sticky_queue(&self, namespace_id: &str, queue: &str) {
         self.dispatcher.retire_sticky_queue(namespace_id, queue, &self.send);

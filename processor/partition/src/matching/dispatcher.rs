@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::matching::idle_queues::{QueueCensus, QueuePlace};
 use crate::matching::remote::RemoteQueues;
+use crate::matching::server_queues::ServerQueues;
 use crate::matching::throughput::Throughput;
 use crate::model::admission::CallFailure;
 use crate::model::inbox_message::{InboxMessage, PartitionSender};
@@ -41,6 +42,7 @@ pub struct Dispatcher {
     serial: AtomicU64,
     clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
     own: Weak<Dispatcher>,
+    server_queues: ServerQueues,
     /// None where this node is the only one.
     pub(crate) homes: OnceLock<Arc<dyn RemoteQueues>>,
 }
@@ -95,6 +97,7 @@ impl Dispatcher {
             serial: AtomicU64::new(1),
             clock: Box::new(clock),
             own: own.clone(),
+            server_queues: ServerQueues::default(),
             homes: OnceLock::new(),
         })
     }
@@ -275,7 +278,16 @@ impl Dispatcher {
         queue.is_sticky |= ready.normal_queue().is_some();
         queue.flows.added(ready.level(), now_ms);
         queue.ready.push(now_ms, ready);
-        queue.pair(now_ms)
+        let pair = queue.pair(now_ms);
+        if queue.waiting.is_empty() && !queue.ready.is_empty() {
+            self.server_queues.note(key);
+        }
+        pair
+    }
+
+    /// The next queue of the server itself where something waits and no poll does. For one caller at a time.
+    pub async fn unpolled_server_queue(&self) -> QueueKey {
+        self.server_queues.next().await
     }
 
     /// Milliseconds since 1970-01-01 UTC, by the dispatcher's clock.

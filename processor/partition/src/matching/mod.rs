@@ -7,6 +7,7 @@ pub(crate) mod credit_windows;
 pub(crate) mod dispatcher;
 pub(crate) mod idle_queues;
 pub(crate) mod remote;
+pub(crate) mod server_queues;
 pub(crate) mod status;
 pub(crate) mod sticky;
 pub(crate) mod sweep;
