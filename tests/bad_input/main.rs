@@ -1,8 +1,9 @@
 //! Bad input: whatever is sent, the answer is the documented one, nothing stops, and a refusal leaves nothing.
 //!
-//! The table has the 78 kinds of bad input that are known from Temporal's server, with its codes and messages. With
+//! The table has the 79 kinds of bad input that are known from Temporal's server, with its codes and messages. With
 //! EVERLOG_BAD_INPUT_REFERENCE=host:port the same table is also sent there, and the differences are printed.
 
+mod batches;
 mod commands;
 mod contents;
 mod crowds;
@@ -36,7 +37,7 @@ use row::{Note, Observation, Row};
 use world::{BYSTANDER, World};
 
 /// Kinds of bad input that the table must cover.
-const KINDS: u8 = 78;
+const KINDS: u8 = 79;
 /// An update without a worker waits for as long as it can: what is answered at once is answered before.
 const PATIENT: &[(&str, &str)] = &[("EVERLOG_GATEWAY__HISTORY_WAIT_MS", "60000")];
 
@@ -54,6 +55,7 @@ fn table() -> Vec<Row> {
     rows.extend(transport::rows());
     rows.extend(updates::rows());
     rows.extend(resets::rows());
+    rows.extend(batches::rows());
     rows.sort_by_key(|row| row.number);
     rows
 }

@@ -21,7 +21,6 @@ pub fn rows() -> Vec<Row> {
     use Code::{FailedPrecondition, Internal, Unimplemented};
     vec![
         row(17, "protobuf cut short", story(truncated), refused(Internal, "").unlike("the codec's own words")),
-        row(69, "batch without operations", empty(method!("StartBatchOperation")), later("batches")),
         row(74, "schedule with an interval < 1 s", empty(method!("CreateSchedule")), later("schedules")),
         row(75, "a bad JWT: nobody looks at it", system_info(|m| { m.insert("authorization", "Bearer garbage".parse().expect("ASCII")); }),
             taken("").until("authorisation")),

@@ -6,6 +6,7 @@
 //! The table of RPCs is `rpc`. The crate owns namespaces, tokens and the limits of clients; it holds no state of a workflow,
 //! and it opens no connection to another node: that is what [`Peers`] is for.
 
+mod batch;
 mod codec;
 mod handlers;
 mod limits;
@@ -30,7 +31,8 @@ use everlog_partition::Router;
 use everlog_temporal_api::DESCRIPTOR;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
 use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::task::JoinSet;
 use tonic::codegen::http::Response;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -147,6 +149,8 @@ pub struct Gateway {
     readers: Arc<Semaphore>,
     /// The rate at which their responses leave.
     history_pacing: HistoryPacing,
+    /// Held while a batch job is started.
+    batch_starts: Mutex<()>,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -172,6 +176,7 @@ impl Gateway {
             budgets: CallBudgets::new(&limits),
             readers: Arc::new(Semaphore::new(limits.readers_max)),
             history_pacing: HistoryPacing::new(limits.history_bytes_per_second),
+            batch_starts: Mutex::new(()),
             stopping: watch::Sender::new(false),
             about,
             limits,
@@ -209,6 +214,8 @@ impl Gateway {
             }
             self.stopping.send_replace(true);
         };
+        let mut jobs = JoinSet::new();
+        jobs.spawn(batch::worker::run(Arc::clone(&self), self.calls()?));
         let options = Options {
             streams_max: self.limits.streams_max,
             window_bytes: connection_window(self.limits.streams_max),
@@ -221,8 +228,14 @@ impl Gateway {
             self.stopped().await;
             tokio::time::sleep(Duration::from_millis(self.limits.drain_ms)).await;
         };
+        let finished = async {
+            served.await;
+            self.stopping.send_replace(true);
+            // A job that is not finished is given back: another node goes on with it.
+            while jobs.join_next().await.is_some() {}
+        };
         tokio::select! {
-            () = served => {}
+            () = finished => {}
             () = drained => {}
         }
         Ok(())

@@ -61,6 +61,10 @@ pub struct Limits {
     pub answer_within_ms: u64,
     /// Bytes of responses that clients have not received yet, of all connections.
     pub answer_bytes_max: usize,
+    /// Batch jobs of one namespace that may be open at once.
+    pub namespace_batch_jobs_max: u32,
+    /// Operations per second of a batch job: the most that it may ask for, and what it gets if it asks for nothing.
+    pub batch_operations_per_second: u32,
     /// Workers that were shut down and are remembered, so that their late polls end at once.
     pub stopped_workers_max: usize,
     /// How long a worker that was shut down is remembered, in ms.
@@ -113,6 +117,8 @@ impl Default for Limits {
             request_bytes_max: 128 << 20,
             answer_within_ms: 60_000,
             answer_bytes_max: 128 << 20,
+            namespace_batch_jobs_max: 1,
+            batch_operations_per_second: 500,
             stopped_workers_max: 10_000,
             stopped_worker_ms: 120_000,
             drain_ms: 500,
@@ -136,6 +142,8 @@ impl Limits {
             ("namespace_page_max", self.namespace_page_max, 1),
             ("header_bytes_max", self.header_bytes_max as usize, 4 << 10),
             ("streams_max", self.streams_max as usize, 1),
+            ("namespace_batch_jobs_max", self.namespace_batch_jobs_max as usize, 1),
+            ("batch_operations_per_second", self.batch_operations_per_second as usize, 1),
         ];
         for (name, value, least) in sizes {
             if value < least {

@@ -66,6 +66,10 @@ macro_rules! rpcs {
                 PollWorkflowExecutionUpdate        = update::poll,                       name,  UpdateRef,         always,         repeatable;
                 RecordWorkerHeartbeat              = worker_registry::record,            name,  EveryNode,         never,          repeatable;
                 ListWorkers                        = worker_registry::list,              name,  AnyNode,           never,          repeatable;
+                StartBatchOperation                = batch::start,                       name,  BatchJob,          never,          once;
+                StopBatchOperation                 = batch::stop,                        name,  WorkflowId,        never,          once;
+                ListBatchOperations                = batch::list,                        name,  AnyNode,           never,          repeatable;
+                DescribeBatchOperation             = batch::describe,                    name,  WorkflowId,        never,          repeatable;
                 CountWorkers                       = worker_registry::count,             name,  AnyNode,           never,          repeatable;
                 DescribeWorker                     = worker_registry::describe,          name,  AnyNode,           never,          repeatable;
             }
@@ -91,6 +95,8 @@ pub(crate) enum RoutingKey {
     NamespaceRegistry,
     /// Namespace and Workflow Id.
     WorkflowId,
+    /// Namespace and the id of a batch job, which is a Workflow Id.
+    BatchJob,
     /// Namespace and an execution.
     Execution,
     /// Namespace and an update of an execution.

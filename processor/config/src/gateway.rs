@@ -88,6 +88,11 @@ section! {
         /// Bytes of an answer from which on it is compressed. The caller has to accept that, half of the cores must
         /// have time, and it must get smaller by an eighth.
         gzip_bytes_min: usize = 64 << 10, 0..=1 << 30;
+        /// Batch jobs of one namespace that may be open at once.
+        namespace_batch_jobs_max: u32 = 1, 1..=1_000;
+        /// Operations per second of a batch job: the most that it may ask for with `max_operations_per_second`, and what
+        /// it gets if it asks for nothing.
+        batch_operations_per_second: u32 = 500, 1..=1_000_000;
         /// Workers that were shut down and whose late polls are refused.
         stopped_workers_max: usize = 10_000, 0..=1_000_000;
         /// How long a worker that was shut down is remembered.
@@ -130,6 +135,8 @@ impl Gateway {
             request_bytes_max: self.request_bytes_max,
             answer_within_ms: self.answer_within_ms,
             answer_bytes_max: self.answer_bytes_max,
+            namespace_batch_jobs_max: self.namespace_batch_jobs_max,
+            batch_operations_per_second: self.batch_operations_per_second,
             stopped_workers_max: self.stopped_workers_max,
             stopped_worker_ms: self.stopped_worker_ms,
             drain_ms: self.drain_ms,

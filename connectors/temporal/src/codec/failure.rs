@@ -26,6 +26,14 @@ pub(crate) fn server(message: &str, cause: Option<Bytes>) -> Bytes {
     failure.encode_to_vec().into()
 }
 
+/// An application failure; `is_final`: there is no retry.
+pub(crate) fn application(message: &str, r#type: &str, is_final: bool) -> Bytes {
+    let info =
+        ApplicationFailureInfo { r#type: r#type.into(), non_retryable: is_final, ..Default::default() };
+    let failure_info = Some(FailureInfo::ApplicationFailureInfo(info));
+    Failure { message: message.into(), failure_info, ..Failure::default() }.encode_to_vec().into()
+}
+
 /// The failure of a run that timed out and is retried.
 pub(crate) fn run_timeout() -> Bytes {
     let info = TimeoutFailureInfo { timeout_type: TimeoutType::StartToClose.into(), ..Default::default() };

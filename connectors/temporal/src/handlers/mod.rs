@@ -1,6 +1,7 @@
 //! The handlers of the RPCs: each checks its request, sends it to a partition, and makes the response from the reply.
 
 pub(crate) mod activity;
+pub(crate) mod batch;
 pub(crate) mod cluster_info;
 pub(crate) mod describe;
 pub(crate) mod history;

@@ -4,6 +4,7 @@ use everlog_engine::Reply;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::request::Request;
 use everlog_temporal_api::enums::{ResetReapplyExcludeType, ResetReapplyType};
+use everlog_temporal_api::temporal::api::batch::v1::BatchOperationReset;
 use everlog_temporal_api::workflow::PostResetOperation;
 use everlog_temporal_api::workflow::post_reset_operation::Variant;
 use everlog_temporal_api::workflowservice::{ResetWorkflowExecutionRequest, ResetWorkflowExecutionResponse};
@@ -40,6 +41,16 @@ pub(crate) async fn reset(
         Reply::Started(made) => Ok(ResetWorkflowExecutionResponse { run_id: made.run_id }),
         _another_kind => Err(Status::internal("internal error")),
     }
+}
+
+/// Checks the options of a reset before its target is known.
+pub(crate) fn check_options(reset: &BatchOperationReset) -> Result<(), Status> {
+    reset.post_reset_operations.iter().try_for_each(refuse)?;
+    match &reset.options {
+        Some(options) => left_behind(options.reset_reapply_type, &options.reset_reapply_exclude_types),
+        None => left_behind(reset.reset_reapply_type, &[]),
+    }
+    .map(drop)
 }
 
 /// The kinds of events after the task that are not reapplied: signals, updates, and changes of options if every kind is excluded.

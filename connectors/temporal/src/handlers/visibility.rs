@@ -138,6 +138,11 @@ pub(crate) async fn count(
     Ok(CountWorkflowExecutionsResponse { count: counted.count, groups: groups.collect() })
 }
 
+/// Checks a query of a list that is made later.
+pub(crate) fn check(call: &Call<'_>, query: &str) -> Result<(), Status> {
+    Query::for_list(query, &names(call)).map(drop).map_err(refused)
+}
+
 fn names<'a>(call: &'a Call<'_>) -> RunAttributes<'a> {
     RunAttributes { custom: &call.namespace.record.search_attributes }
 }

@@ -286,7 +286,7 @@ async fn buffered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status>
 
 /// The services for forwarded calls of other nodes. Cheap to clone.
 #[derive(Clone)]
-pub struct Calls(tower::util::BoxCloneService<Request<Body>, Response<Body>, Infallible>);
+pub struct Calls(tower::util::BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>);
 
 impl Calls {
     /// Answers a forwarded call. It has [`Forwarded`] among its extensions, so that it is not forwarded once more.
@@ -302,6 +302,8 @@ impl Gateway {
     /// [`crate::Error`]: the descriptor.
     pub fn calls(self: &Arc<Self>) -> Result<Calls, crate::Error> {
         let routes = self.services()?.prepare();
-        Ok(Calls(tower::util::BoxCloneService::new(ForwardLayer { gateway: Arc::clone(self) }.layer(routes))))
+        Ok(Calls(tower::util::BoxCloneSyncService::new(
+            ForwardLayer { gateway: Arc::clone(self) }.layer(routes),
+        )))
     }
 }

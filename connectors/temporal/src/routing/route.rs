@@ -37,6 +37,15 @@ struct ByWorkflow {
     workflow_id: String,
 }
 
+/// Field 1: the namespace by name; field 3: the id of a batch job.
+#[derive(Clone, PartialEq, Message)]
+struct ByJob {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(string, tag = "3")]
+    job_id: String,
+}
+
 /// Field 1: the namespace by name; field 2: a `WorkflowExecution`.
 #[derive(Clone, PartialEq, Message)]
 struct ByExecution {
@@ -139,6 +148,10 @@ pub(crate) fn of_request(
         RoutingKey::WorkflowId => {
             let ByWorkflow { namespace, workflow_id } = ByWorkflow::decode(message).ok()?;
             owner(&namespace, workflow_id)
+        }
+        RoutingKey::BatchJob => {
+            let ByJob { namespace, job_id } = ByJob::decode(message).ok()?;
+            owner(&namespace, job_id)
         }
         RoutingKey::Execution => {
             let ByExecution { namespace, execution } = ByExecution::decode(message).ok()?;

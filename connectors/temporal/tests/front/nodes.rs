@@ -19,7 +19,8 @@ use everlog_temporal_api::workflowservice::{
     DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, ExecuteMultiOperationRequest,
     PollActivityTaskQueueRequest, PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest,
     RegisterNamespaceRequest, RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest,
-    SignalWorkflowExecutionRequest, UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
+    SignalWorkflowExecutionRequest, StartBatchOperationRequest, StopBatchOperationRequest,
+    UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
 };
 use http_body_util::Full;
 use parking_lot::Mutex;
@@ -174,6 +175,24 @@ async fn what_another_node_owns_is_brought_there_whatever_names_it() {
             RespondActivityTaskCompletedByIdRequest {
                 namespace: "default".into(),
                 workflow_id: "w".into(),
+                ..Default::default()
+            }
+        ),
+        refused!(
+            front,
+            start_batch_operation,
+            StartBatchOperationRequest {
+                namespace: "default".into(),
+                job_id: "job".into(),
+                ..Default::default()
+            }
+        ),
+        refused!(
+            front,
+            stop_batch_operation,
+            StopBatchOperationRequest {
+                namespace: "default".into(),
+                job_id: "job".into(),
                 ..Default::default()
             }
         ),
