@@ -51,7 +51,7 @@ PYTHON_SUITES = [
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
-# Of lists and batches: by their names only, until Everlog has these.
+# Of lists and batches: by their names only, beside the command line (stage cli).
 LISTS = ["visibility", "visibility.go"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
