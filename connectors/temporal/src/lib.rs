@@ -59,6 +59,7 @@ use crate::routing::forward::ForwardLayer;
 use crate::server::body_limits::{BodyLimits, CallBudgets};
 use crate::server::history_pacing::HistoryPacing;
 use crate::server::transport::guarded;
+use crate::service::ApiServices;
 use crate::tasks::poller_registry::PollerRegistry;
 
 /// How long a connection may be silent before it gets a ping. SDKs ping as often.
@@ -254,9 +255,9 @@ impl Gateway {
     /// The services, without the stages before them.
     fn services(self: &Arc<Self>) -> Result<Routes, Error> {
         let limit = self.limits.message_bytes_max;
-        let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
+        let workflows = WorkflowServiceServer::new(ApiServices(Arc::clone(self)));
         let workflows = workflows.max_decoding_message_size(limit);
-        let operators = OperatorServiceServer::from_arc(Arc::clone(self));
+        let operators = OperatorServiceServer::new(ApiServices(Arc::clone(self)));
         let operators = operators.max_decoding_message_size(limit);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
         let (reflection, older) = (descriptor().build_v1()?, descriptor().build_v1alpha()?);

@@ -6,9 +6,8 @@
 //! after the last heartbeat is done once more, with the same request ids, and counts once.
 //!
 //! The worker (`worker`) polls a namespace while a job waits there. It reaches runs as any client does, by calls within the
-//! process (`client`), which are forwarded to other nodes where needed.
+//! process (`crate::routing::in_process`), which are forwarded to other nodes where needed.
 
-pub(crate) mod client;
 pub(crate) mod job;
 pub(crate) mod operation;
 pub(crate) mod pace;

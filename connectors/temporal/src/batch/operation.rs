@@ -15,11 +15,11 @@ use everlog_temporal_api::workflowservice::{
 use tonic::{Code, Status};
 use uuid::Uuid;
 
-use crate::batch::client::{ApiClient, answer};
 use crate::batch::job::{self, BatchKind};
 use crate::batch::progress::BatchItem;
 use crate::batch::reset_target;
 use crate::batch::work::{BatchRuns, RunPage};
+use crate::routing::in_process::{ApiClient, answer};
 
 /// Who works, where the caller has not said who asks.
 pub(crate) const IDENTITY: &str = "everlog-batch";

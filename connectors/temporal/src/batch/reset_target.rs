@@ -11,7 +11,7 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Status;
 
-use crate::batch::client::{ApiClient, answer};
+use crate::routing::in_process::{ApiClient, answer};
 
 /// The run that is reset, and the end of the workflow task that it goes back to.
 pub(crate) type ResetTo = (WorkflowExecution, i64);

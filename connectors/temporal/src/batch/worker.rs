@@ -21,7 +21,6 @@ use prost::Message;
 use tokio::task::{Id, JoinSet};
 use tonic::Status;
 
-use crate::batch::client::{ApiClient, answer, client, within};
 use crate::batch::job::{self, QUEUE};
 use crate::batch::operation::{IDENTITY, JobCalls};
 use crate::batch::pace;
@@ -30,6 +29,7 @@ use crate::batch::work::{WorkEnd, is_transient, work};
 use crate::batch::workflow::{HEARTBEAT_WITHIN, decide};
 use crate::codec::{failure, random_ids, status};
 use crate::routing::forward::Calls;
+use crate::routing::in_process::{ApiClient, answer, client, within};
 use crate::tasks::response::{self, ResponseContext};
 use crate::{CallFuture, Gateway};
 

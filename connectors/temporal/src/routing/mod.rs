@@ -2,6 +2,7 @@
 
 pub(crate) mod delivery_receipt;
 pub(crate) mod forward;
+pub(crate) mod in_process;
 pub(crate) mod partition_reads;
 pub(crate) mod peers;
 pub(crate) mod route;

@@ -33,7 +33,7 @@ use crate::tasks::token::{Subject, TaskToken, unreadable};
 
 /// An admitted call. Handlers take the namespace from it, never from the name in a request.
 pub(crate) struct Call<'a> {
-    pub gateway: &'a Gateway,
+    pub gateway: &'a Arc<Gateway>,
     pub namespace: Arc<Namespace>,
     /// The caller's deadline.
     pub deadline: Option<Instant>,
@@ -64,7 +64,10 @@ fn forwarded_poll_id<R>(request: &Request<R>) -> Option<String> {
 
 impl<'a> Call<'a> {
     /// Admits a call, or refuses it.
-    pub(crate) fn open<R: RequestScope>(gateway: &'a Gateway, request: &Request<R>) -> Result<Self, Status> {
+    pub(crate) fn open<R: RequestScope>(
+        gateway: &'a Arc<Gateway>,
+        request: &Request<R>,
+    ) -> Result<Self, Status> {
         let (rpc, began) = (R::RPC, Instant::now());
         let resolved = client_version::check(request.metadata())
             .and_then(|()| resolve(gateway, rpc, request.get_ref().scope()));
