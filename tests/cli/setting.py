@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator, TypeVar
 
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 import expect
 from cli import Cli
@@ -54,6 +55,20 @@ class Setting:
         starts = [self.client.start_workflow("Register", id=id, task_queue=self.idle) for id in ids]
         await asyncio.gather(*starts)
         return ids
+
+    async def begun(self, id: str) -> None:
+        """Waits for a run that another one starts."""
+
+        async def is_there() -> bool:
+            try:
+                await self.client.get_workflow_handle(id).describe()
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                return False
+            return True
+
+        await expect.eventually(is_there, f"the start of {id}")
 
     async def settles(self, look: Callable[[], Awaitable[Value]], expected: Value, what: str) -> None:
         """Claims that a list or a count is exact. Those of a Temporal server become so by and by."""
