@@ -24,6 +24,7 @@ use crate::codec::status::invalid;
 use crate::codec::validation::{is_sticky, not_yet};
 use crate::codec::versioning::NO_VERSION;
 use crate::handlers::worker_registry;
+use crate::routing::in_process::{self, answer};
 use crate::server::call::Call;
 
 /// The priority of a task without one. It is reported also if it has no tasks.
@@ -87,14 +88,13 @@ async fn enhanced(
         given => given.to_vec(),
     };
     let mut types_info = BTreeMap::new();
-    for number in types {
-        let found = match kind(number) {
-            Some(kind) => read_status(call, queue, kind).await,
-            None => QueueStatus::default(),
+    for number in &types {
+        let info = match kind(*number) {
+            Some(TaskQueueType::Activity) if types.len() > 1 => activities(call, request).await?,
+            Some(kind) => type_info(request, &read_status(call, queue, kind).await),
+            None => type_info(request, &QueueStatus::default()),
         };
-        let stats = request.report_stats.then(|| stats(&found.total(), found.is_held));
-        let pollers = if request.report_pollers { pollers(&found) } else { Vec::new() };
-        types_info.insert(number, TaskQueueTypeInfo { pollers, stats });
+        types_info.insert(*number, info);
     }
     let task_reachability = match request.report_task_reachability {
         true => BuildIdTaskReachability::Reachable.into(),
@@ -103,6 +103,27 @@ async fn enhanced(
     let version = TaskQueueVersionInfo { types_info, task_reachability };
     let versions_info = BTreeMap::from([(String::new(), version)]);
     Ok(DescribeTaskQueueResponse { versions_info, ..Default::default() })
+}
+
+fn type_info(request: &DescribeTaskQueueRequest, found: &QueueStatus) -> TaskQueueTypeInfo {
+    TaskQueueTypeInfo {
+        stats: request.report_stats.then(|| stats(&found.total(), found.is_held)),
+        pollers: if request.report_pollers { pollers(found) } else { Vec::new() },
+    }
+}
+
+/// What is known of activities where their tasks and polls meet, which may be another node than this one, that of workflow tasks.
+async fn activities(
+    call: &Call<'_>,
+    request: &DescribeTaskQueueRequest,
+) -> Result<TaskQueueTypeInfo, Status> {
+    let kind = i32::from(TaskQueueType::Activity);
+    let request = DescribeTaskQueueRequest { task_queue_types: vec![kind], ..request.clone() };
+    let calls = call.gateway.calls().map_err(|error| Status::internal(error.to_string()))?;
+    let found = answer(in_process::client(calls).describe_task_queue(request)).await?;
+    let mut infos =
+        found.versions_info.into_values().filter_map(|mut version| version.types_info.remove(&kind));
+    Ok(infos.next().unwrap_or_default())
 }
 
 fn plain(found: &QueueStatus) -> DescribeTaskQueueResponse {

@@ -179,7 +179,7 @@ pub(crate) fn of_request(
             let ByDescribedQueue { namespace, queue, kind, mode, kinds } =
                 ByDescribedQueue::decode(message).ok()?;
             let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
-                // The two types may have two matching nodes. Described together, the one of workflow tasks answers.
+                // The two types may have two matching nodes. Described together, the one of workflow tasks answers, and asks the other.
                 true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
                 false => is_of_activities(kind),
             };

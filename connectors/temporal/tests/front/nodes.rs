@@ -319,6 +319,25 @@ async fn a_question_about_a_queue_goes_where_the_tasks_of_its_kind_meet() {
 }
 
 #[tokio::test]
+async fn of_both_kinds_each_is_asked_for_where_it_meets() {
+    let town = Town::new(Location::Here, &[]);
+    let mut front = front(&town).await;
+    let request = DescribeTaskQueueRequest {
+        namespace: "default".into(),
+        task_queue: queue("orders", ""),
+        api_mode: 1,
+        task_queue_types: vec![1, 2],
+        report_pollers: true,
+        ..Default::default()
+    };
+    let answer = front.client.describe_task_queue(request).await.expect("it is answered").into_inner();
+    let kinds: Vec<_> = answer.versions_info[""].types_info.keys().copied().collect();
+    assert_eq!(kinds, [1, 2]);
+    let activities: Vec<_> = town.homes.lock().iter().map(|(_, activities)| *activities).collect();
+    assert_eq!(activities, [false, true]);
+}
+
+#[tokio::test]
 async fn what_says_not_where_it_belongs_is_answered_here() {
     let town = Town::new(Town::there(), &[]);
     let mut front = front(&town).await;
