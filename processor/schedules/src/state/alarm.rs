@@ -2,7 +2,7 @@
 
 use crate::matcher::{ActionTime, MatchBudget, READER_STEPS, SearchPosition, SearchResult};
 use crate::overlap::OverlapDecision;
-use crate::state::{BACKFILL_BUFFER_MAX, IDLE_MS, NextTimeKind, SchedulePlan, ScheduleState};
+use crate::state::{BACKFILL_BUFFER_MAX, IDLE_MS, NextTimeKind, STARTING_MAX, SchedulePlan, ScheduleState};
 
 impl ScheduleState {
     /// When the schedule is to be woken next, in ms since 1970, which may have passed; none if only a call or an answer can
@@ -10,7 +10,7 @@ impl ScheduleState {
     pub fn next_alarm_ms(&self, plan: &SchedulePlan, now_ms: i64) -> Option<i64> {
         let at_once = (self.has_backfill_to_take() || self.has_passes_left(plan, now_ms)).then_some(now_ms);
         let due = match self.next_kind() {
-            _any if !self.may_act() => None,
+            _any if !self.may_act() || self.holds_back() => None,
             NextTimeKind::Unknown => Some(now_ms),
             NextTimeKind::Known => self.next.map(|time| time.actual_ms),
             NextTimeKind::Never | NextTimeKind::TooManyExclusions => None,
@@ -19,11 +19,18 @@ impl ScheduleState {
         [at_once, due, delayed, self.idle_since_ms()].into_iter().flatten().min()
     }
 
-    fn has_backfill_to_take(&self) -> bool {
-        !self.backfills.is_empty() && self.buffer.len() < BACKFILL_BUFFER_MAX
+    /// True while so many starts are under way that no more times are taken: the answers lead on.
+    pub(super) fn holds_back(&self) -> bool {
+        self.running.iter().filter(|running| running.is_starting()).count() >= STARTING_MAX
     }
 
-    fn has_passes_left(&self, plan: &SchedulePlan, now_ms: i64) -> bool {
+    /// True if a backfill may go on.
+    pub(super) fn has_backfill_to_take(&self) -> bool {
+        !self.backfills.is_empty() && self.buffer.len() < BACKFILL_BUFFER_MAX && !self.holds_back()
+    }
+
+    /// True if one more pass would change something.
+    pub(super) fn has_passes_left(&self, plan: &SchedulePlan, now_ms: i64) -> bool {
         if self.buffer.is_empty() {
             return false;
         }

@@ -3,11 +3,15 @@
 use crate::matcher::{ActionTime, SearchPosition, SearchResult};
 use crate::overlap::OverlapPolicy;
 use crate::state::step::{MissedTimes, ScheduleEffect, ScheduleStep, SkipReason};
-use crate::state::{BACKFILL_BUFFER_MAX, BUFFER_MAX, BufferedAction, NextTimeKind, ScheduleState};
+use crate::state::{BUFFER_MAX, BufferedAction, NextTimeKind, ScheduleState};
 
 impl ScheduleStep<'_> {
     /// Takes the times that are due, oldest first, as many as a step may.
     pub(super) fn take_due(&mut self) {
+        // What has been taken starts first, so that none is dropped because it was taken too early.
+        if self.state.holds_back() || self.state.has_passes_left(self.plan, self.now_ms) {
+            return;
+        }
         let mut missed: Option<MissedTimes> = None;
         while self.state.may_act() {
             self.find_next();
@@ -55,7 +59,7 @@ impl ScheduleStep<'_> {
 
     /// Takes the times of backfills, one backfill behind the other, as many as a step may and the buffer has room for.
     pub(super) fn take_backfills(&mut self) {
-        while self.takes_left > 0 && self.state.buffer.len() < BACKFILL_BUFFER_MAX {
+        while self.takes_left > 0 && self.state.has_backfill_to_take() {
             let Some(backfill) = self.state.backfills.first_mut() else { return };
             let found = self.plan.matcher.next(&mut backfill.position, &mut self.budget);
             let (number, overlap) = (backfill.number, backfill.overlap());
