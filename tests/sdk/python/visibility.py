@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio import workflow
 from temporalio.api.batch.v1 import BatchOperationSignal, BatchOperationTermination
@@ -28,8 +28,6 @@ from temporalio.service import RPCError, RPCStatusCode
 import expect
 from case import case
 from world import NAMESPACE, World
-
-Value = TypeVar("Value")
 
 WORD = SearchAttributeKey.for_keyword("SdkTestKeyword")
 NUMBER = SearchAttributeKey.for_int("SdkTestInt")
@@ -73,23 +71,6 @@ def own(world: World) -> str:
     return f"TaskQueue = '{world.queue}'"
 
 
-async def settles(world: World, look: Callable[[], Awaitable[Value]], expected: Value, what: str) -> None:
-    """Claims that a list or a count is exact; at a Temporal server it becomes so."""
-    last = await look()
-    if world.reference:
-
-        async def again() -> bool:
-            nonlocal last
-            last = await look()
-            return last == expected
-
-        try:
-            await expect.eventually(again, what)
-        except expect.Unmet:
-            pass
-    expect.equal(last, expected, what)
-
-
 async def lists(world: World, query: str, expected: list[str]) -> None:
     """A query finds these, in whatever order, and a count agrees."""
 
@@ -99,8 +80,8 @@ async def lists(world: World, query: str, expected: list[str]) -> None:
     async def count() -> int:
         return (await world.client.count_workflows(query)).count
 
-    await settles(world, found, sorted(expected), query)
-    await settles(world, count, len(expected), f"the count of {query}")
+    await world.settles(found, sorted(expected), query)
+    await world.settles(count, len(expected), f"the count of {query}")
 
 
 async def attributes_are_known(world: World) -> None:
@@ -144,7 +125,7 @@ async def runs_are_listed_and_counted(world: World) -> None:
         expect.equal(sum(group.count for group in counted.groups), counted.count, "the sum of the groups")
         return {group.group_values[0]: group.count for group in counted.groups}
 
-    await settles(world, groups, statuses, "counts by status")
+    await world.settles(groups, statuses, "counts by status")
     whole = [each async for each in world.client.list_workflows(own(world))]
     kinds = [each.status for each in whole]
     expect.equal(kinds[: MANY - 5], [WorkflowExecutionStatus.RUNNING] * (MANY - 5), "open runs come first")
@@ -345,7 +326,7 @@ async def batches_steer_the_runs_of_a_query(world: World) -> None:
             jobs = await service.list_batch_operations(ListBatchOperationsRequest(namespace=NAMESPACE, page_size=1000))
             return any(each.job_id == job and each.state == told.state for each in jobs.operation_info)
 
-        await settles(world, is_listed, True, "the job in the list")
+        await world.settles(is_listed, True, "the job in the list")
         again = StartBatchOperationRequest(namespace=NAMESPACE, job_id=job, reason="again", executions=chosen)
         again.termination_operation.identity = world.name
         await expect.refused(RPCStatusCode.ALREADY_EXISTS, service.start_batch_operation(again))

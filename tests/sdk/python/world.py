@@ -1,11 +1,11 @@
 """What a case works with: names of its own, workers, and starts that are remembered, to be replayed."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
@@ -20,9 +20,11 @@ from temporalio.worker import Replayer, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 import history
-from expect import eventually
+from expect import Unmet, equal, eventually
 from history_rules import check_run
 from logs import Run
+
+Value = TypeVar("Value")
 
 NAMESPACE = "default"
 # The longest there is, for runs whose histories must not tell how quick a worker was.
@@ -166,6 +168,22 @@ class World:
             return True
 
         await eventually(probe, f"update {update_id} is there")
+
+    async def settles(self, look: Callable[[], Awaitable[Value]], expected: Value, what: str) -> None:
+        """Claims that a list or a count is exact; at a Temporal server it becomes so."""
+        last = await look()
+        if self.reference:
+
+            async def again() -> bool:
+                nonlocal last
+                last = await look()
+                return last == expected
+
+            try:
+                await eventually(again, what)
+            except Unmet:
+                pass
+        equal(last, expected, what)
 
     async def close(self) -> None:
         """Ends what is still open; checks and replays every history that the case has made."""
