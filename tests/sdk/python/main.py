@@ -53,6 +53,8 @@ PYTHON_SUITES = [
 OTHER_SUITES = ["go", "checker", "kill"]
 # Of lists and batches: by their names only, beside the command line (stage cli).
 LISTS = ["visibility", "visibility.go"]
+# Of schedules: by their names only.
+SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
@@ -83,7 +85,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
-    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES + LISTS
+    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES + LISTS + SCHEDULES
     suites = f"{' '.join(known)}, MODULE.CASE, samples, or samples.LANGUAGE"
     parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
@@ -117,7 +119,7 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         LEFT.append(broker.stop)
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
-    of_python = [s for s in wanted if s.split(".")[0] in [*PYTHON_SUITES, LISTS[0]] and s != LISTS[1]]
+    of_python = [s for s in wanted if s.split(".")[0] in [*PYTHON_SUITES, *SCHEDULES, LISTS[0]] and s != LISTS[1]]
     programs = [s for s in ["go", *LANGUAGE_SUITES, LISTS[1]] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
