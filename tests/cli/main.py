@@ -21,6 +21,7 @@ import batches  # noqa: E402, F401
 import lists  # noqa: E402, F401
 import patience  # noqa: E402
 import runs  # noqa: E402, F401
+import schedules  # noqa: E402, F401
 import servers  # noqa: E402
 import workflows  # noqa: E402
 from case import Report  # noqa: E402
@@ -32,6 +33,8 @@ from temporalio.client import Client  # noqa: E402
 
 # A process of the interface takes a part of a core.
 AT_ONCE = 4
+# Run by their names only.
+BY_NAME = ["schedules"]
 
 
 def arguments() -> argparse.Namespace:
@@ -44,6 +47,11 @@ def arguments() -> argparse.Namespace:
         if not any(name in (known, known.split(".")[0]) for known in CASES):
             parser.error(f"no case {name!r}; there are: {' '.join(CASES)}")
     return chosen
+
+
+def is_wanted(name: str, chosen: list[str]) -> bool:
+    module = name.split(".")[0]
+    return name in chosen or module in chosen or (not chosen and module not in BY_NAME)
 
 
 async def has_attributes(cli: Cli, queue: str) -> None:
@@ -89,8 +97,7 @@ async def run(chosen: argparse.Namespace, folder: Path) -> int:
         async with workflows.worker(client, queue):
             await has_attributes(cli, queue)
             shared = Shared(cli, client, queue, chosen.reference)
-            wanted = [c for c in CASES if not chosen.cases or {c, c.split(".")[0]} & set(chosen.cases)]
-            await asyncio.gather(*map(limited, wanted))
+            await asyncio.gather(*map(limited, filter(lambda name: is_wanted(name, chosen.cases), CASES)))
     return report.close()
 
 
