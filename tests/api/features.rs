@@ -45,7 +45,7 @@ impl Sdk {
                 let text = read(format!("tests/sdk/python/{suite}.py"));
                 text.contains("\n@case(") && text.contains(&function)
             }
-            Self::Go => ["main.go", "visibility.go"]
+            Self::Go => ["main.go", "visibility.go", "schedules.go"]
                 .iter()
                 .any(|file| read(format!("tests/sdk/go/{file}")).contains(&format!("\"{name}\""))),
             Self::TypeScript => {

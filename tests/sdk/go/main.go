@@ -74,7 +74,7 @@ var cases = map[string]func(*world){
 func register(registry worker.WorkflowRegistry) {
 	definitions := []any{
 		Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint, Batch,
-		Outside, Changing, Relayed, Echoed, Busy, Excess, Turnstile,
+		Outside, Changing, Relayed, Echoed, Busy, Excess, Turnstile, Planned,
 	}
 	for _, definition := range definitions {
 		registry.RegisterWorkflow(definition)
@@ -99,8 +99,10 @@ func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[2] == "visibility":
 		chosen = visibility
+	case len(os.Args) == 3 && os.Args[2] == "schedules":
+		chosen = schedules
 	case len(os.Args) != 2:
-		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT [visibility]")
+		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT [visibility | schedules]")
 		os.Exit(2)
 	}
 	c, err := client.Dial(client.Options{HostPort: os.Args[1], Logger: quiet})

@@ -54,7 +54,7 @@ OTHER_SUITES = ["go", "checker", "kill"]
 # Of lists and batches: by their names only, beside the command line (stage cli).
 LISTS = ["visibility", "visibility.go"]
 # Of schedules: by their names only.
-SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions"]
+SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
@@ -119,8 +119,13 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         LEFT.append(broker.stop)
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
-    of_python = [s for s in wanted if s.split(".")[0] in [*PYTHON_SUITES, *SCHEDULES, LISTS[0]] and s != LISTS[1]]
-    programs = [s for s in ["go", *LANGUAGE_SUITES, LISTS[1]] if s in wanted]
+    go_programs = [LISTS[-1], SCHEDULES[-1]]
+    of_python = [
+        s
+        for s in wanted
+        if s.split(".")[0] in [*PYTHON_SUITES, *LISTS, *SCHEDULES] and s not in go_programs
+    ]
+    programs = [s for s in ["go", *LANGUAGE_SUITES, *go_programs] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address
