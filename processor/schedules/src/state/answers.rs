@@ -101,7 +101,9 @@ impl ScheduleStep<'_> {
         let running = &mut state.running[place];
         running.first_run_id.clone_from(&first_run_id);
         let (action, workflow_id) = (&running.action, running.workflow_id.clone());
-        state.recent.push(RecentAction {
+        // Answers of several partitions come in any order.
+        let at = state.recent.partition_point(|other| other.number < action.number);
+        let recent = RecentAction {
             number: action.number,
             nominal_s: action.nominal_s,
             actual_ms: action.actual_ms,
@@ -110,7 +112,8 @@ impl ScheduleStep<'_> {
             first_run_id: first_run_id.clone(),
             status: RUNNING,
             ordinal: action.ordinal,
-        });
+        };
+        state.recent.insert(at, recent);
         if state.recent.len() > RECENT_MAX {
             state.recent.remove(0);
         }

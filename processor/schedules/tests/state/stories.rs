@@ -348,6 +348,18 @@ fn answers_to_what_is_not_starting_change_nothing() {
 }
 
 #[test]
+fn recent_actions_are_in_their_order_whatever_order_their_answers_have() {
+    let mut world = World::new(&every(MINUTE_MS), policies(OverlapPolicy::AllowAll));
+    world.patch(&backfill(START_MS - 11 * MINUTE_MS, START_MS, OverlapPolicy::AllowAll));
+    world.settle();
+    for number in [3, 1, 12, 2, 5, 4, 11, 9, 10, 7, 8, 6] {
+        world.answer(number, world.started(number));
+    }
+    let numbers: Vec<_> = world.state.recent.iter().map(|recent| recent.number).collect();
+    assert_eq!(numbers, (3..=12).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_original_workflow_id_is_kept_where_it_is_to() {
     let kept = SchedulePolicies { keep_original_workflow_id: true, ..policies(OverlapPolicy::Skip) };
     let mut world = World::new(&every(HOUR_MS), kept);
