@@ -7,7 +7,7 @@ use everlog_engine::api_types::{ReusePolicy, TaskQueue};
 use everlog_engine::machine::{signal, start};
 use everlog_partition::{CallFailure, CallResult, Router};
 use everlog_temporal::{
-    About, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TokenSigner,
+    About, ApiServices, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TokenSigner,
 };
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::errordetails::WorkflowExecutionAlreadyStartedFailure;
@@ -20,7 +20,7 @@ use tonic::{Code, Request, Status};
 use crate::clients::NAMESPACE;
 
 /// The gateway of a node.
-pub struct Gateway(everlog_temporal::Gateway);
+pub struct Gateway(ApiServices);
 
 /// What a client hears of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Gateway {
             metrics,
             peers: None,
         };
-        Self(everlog_temporal::Gateway::new(config).expect("it can work"))
+        Self(ApiServices(Arc::new(everlog_temporal::Gateway::new(config).expect("it can work"))))
     }
 
     pub async fn start(&self, workflow_id: &str, begin: &start::Begin) -> CallResult<CommandReply> {

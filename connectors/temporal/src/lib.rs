@@ -49,6 +49,7 @@ pub use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
 pub use crate::routing::forward::Calls;
 pub use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 pub use crate::rpc::is_served;
+pub use crate::service::ApiServices;
 pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, TokenSigner};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
 pub use tonic::body::Body;
@@ -59,7 +60,6 @@ use crate::routing::forward::ForwardLayer;
 use crate::server::body_limits::{BodyLimits, CallBudgets};
 use crate::server::history_pacing::HistoryPacing;
 use crate::server::transport::guarded;
-use crate::service::ApiServices;
 use crate::tasks::poller_registry::PollerRegistry;
 
 /// How long a connection may be silent before it gets a ping. SDKs ping as often.

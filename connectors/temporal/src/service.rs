@@ -14,8 +14,8 @@ use crate::handlers::*;
 use crate::rpc::rpcs;
 use crate::server::call::Call;
 
-/// The two services of a gateway.
-pub(crate) struct ApiServices(pub Arc<Gateway>);
+/// The two services of a gateway: what clients call.
+pub struct ApiServices(pub Arc<Gateway>);
 
 macro_rules! services {
     ($($service:ident { $(
