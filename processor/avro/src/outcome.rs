@@ -82,7 +82,8 @@ impl Outcome {
             | Reply::Activity(_)
             | Reply::Gone
             | Reply::Completed(_)
-            | Reply::Heartbeat(_) => Self { status: "done".into(), ..self },
+            | Reply::Heartbeat(_)
+            | Reply::Schedule(_) => Self { status: "done".into(), ..self },
         }
     }
 
@@ -122,6 +123,7 @@ impl Outcome {
             | Refused::InvalidArgument(_)
             | Refused::Busy(_)
             | Refused::NotReady(_)
+            | Refused::Outdated(_)
             | Refused::TooManyAtOnce(_)
             | Refused::TooMany(_)
             | Refused::NamespaceUnknown(_)
@@ -154,7 +156,7 @@ pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
         Refused::Busy(reason) | Refused::NotReady(reason) | Refused::TooManyAtOnce(reason) => {
             (Code::Busy, reason)
         }
-        Refused::TooMany(reason) => (Code::InvalidArgument, reason),
+        Refused::TooMany(reason) | Refused::Outdated(reason) => (Code::InvalidArgument, reason),
         Refused::NamespaceUnknown(_) => (Code::NamespaceUnknown, "there is no namespace of this name"),
         Refused::NamespaceDeleted(_) => (Code::NamespaceUnknown, "the namespace was deleted"),
         Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::draft::Draft;
 use crate::machine::start::StartContext;
 use crate::machine::{
-    activity_attempt, cancel, close, external_workflow, fire_timers, parent_child, reset, signal, start,
-    update, workflow_task, workflow_task_completed, workflow_task_started,
+    activity_attempt, cancel, close, external_workflow, fire_timers, parent_child, reset, schedule, signal,
+    start, update, workflow_task, workflow_task_completed, workflow_task_started,
 };
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
 use crate::request::{Request, RequestRecord, Sender};
@@ -47,9 +47,13 @@ pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Sett
         }
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
         Some(Request::Start(order)) => start::begin(view, order, place),
+        Some(Request::CreateSchedule(order)) => schedule::create(view, input, order, place),
         Some(order) => match &view.run {
             None => order.row().if_missing.answer(&input.workflow_id, &input.run_id),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
+            Some(run) if run.schedule.is_some() || order.is_for_schedules() => {
+                schedule::decide(run, view, input, order, place)
+            }
             Some(run) => match order {
                 Request::Reset(order) => reset::reset(run, view, order, place),
                 order if run.is_open() => {
@@ -59,7 +63,7 @@ pub fn decide(view: &View, input: &RequestRecord, stamp: &Stamp, settings: &Sett
             },
         },
     };
-    with_messages(input, within_limits(view, input, outcome, stamp, settings))
+    with_messages(input, within_limits(view, input, outcome, stamp, settings), stamp)
 }
 
 /// A message may be for children of its sender only; whoever has ended is cancelled already, whose child it ever was. A workflow
@@ -74,15 +78,22 @@ fn may_reach(run: &Run, message: &RequestRecord) -> bool {
 
 /// Gathers what the record asks of others: what runs have sent, what those that closed have to tell, and the answer to
 /// the sender if it is a message itself.
-fn with_messages(input: &RequestRecord, mut outcome: Outcome) -> Outcome {
+fn with_messages(input: &RequestRecord, mut outcome: Outcome, stamp: &Stamp) -> Outcome {
+    let latest = outcome.steps.last().map(|step| step.run.start.first_run_id.clone()).unwrap_or_default();
     for step in &mut outcome.steps {
         outcome.messages.append(&mut step.messages);
         if let Some(last) = step.closing_event() {
-            outcome.messages.extend(parent_child::farewell(&step.run, last));
+            outcome.messages.extend(parent_child::farewell(&step.run, last, &latest));
         }
     }
     if let Some(sender) = input.sender.as_ref().filter(|sender| sender.initiated_event_id > 0) {
         outcome.messages.extend(answer(sender, input.request.as_ref(), &outcome.reply));
+    }
+    if let Some(Request::Start(order)) = &input.request
+        && let Some(watcher) = &order.watcher
+    {
+        let answer = schedule::action::answer_to_start(watcher, &outcome, stamp.now_ms);
+        outcome.messages.push(answer);
     }
     outcome
 }
@@ -133,7 +144,14 @@ fn decide_open(
     let sender = input.sender.as_ref();
     let mut draft = Draft::new(run.clone(), stamp, settings);
     let answer = match order {
-        Request::Start(_) | Request::Reset(_) => Ok(Reply::Done),
+        Request::Start(_)
+        | Request::Reset(_)
+        | Request::CreateSchedule(_)
+        | Request::UpdateSchedule(_)
+        | Request::PatchSchedule(_)
+        | Request::DeleteSchedule(_)
+        | Request::ScheduleActionOpened(_)
+        | Request::ScheduleActionClosed(_) => Ok(Reply::Done),
         Request::Signal(_) if seen => Ok(Reply::Done),
         Request::Signal(order) => signal::signal_from(&mut draft, order, sender).map(|()| Reply::Done),
         Request::Cancel(order) if belongs(run, &order.first_run_id) => {
@@ -261,7 +279,7 @@ fn within_limits(
 /// Which limit an open run has passed.
 fn outgrown(run: &Run, settings: &Settings) -> Option<&'static str> {
     let head = &run.head;
-    if !run.is_open() {
+    if !run.is_open() || run.schedule.is_some() {
         None
     } else if head.next_event_id.saturating_sub(1) > settings.history_events_max {
         Some("Workflow history count exceeds limit.")

@@ -10,15 +10,16 @@ use crate::copy_on_write::CopyOnWrite;
 use crate::event::{Attributes, HistoryEvent};
 use crate::machine::activity::{self, Activity};
 use crate::machine::reset::{self, LateAnswer};
+use crate::machine::schedule::Schedule;
 use crate::machine::update::{self, Update};
 use crate::machine::workflow_task::{Sticky, Task};
 use crate::machine::{
     attached_requests, cancel, child, close, continuation, external_workflow, memo_and_search_attributes,
-    parent_child, reset_points, start, timer, worker_versioning, workflow_task,
+    parent_child, reset_points, schedule, start, timer, worker_versioning, workflow_task,
 };
 use crate::rebuild;
 use crate::request::RequestRecord;
-use crate::run::Run;
+use crate::run::{Properties, Run};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
@@ -83,6 +84,10 @@ pub enum Change {
     Transition,
     /// The record at this offset of the journal has closed the run.
     ClosedAt(u64),
+    /// A schedule as it is now.
+    Schedule(Arc<Schedule>),
+    /// Memo and search attributes of a schedule.
+    Properties(Box<Properties>),
 }
 
 /// What a history event carries besides its attributes.
@@ -308,7 +313,9 @@ impl Change {
             | Self::Update(_)
             | Self::UpdateEnded(..)
             | Self::Transition
-            | Self::ClosedAt(_) => None,
+            | Self::ClosedAt(_)
+            | Self::Schedule(_)
+            | Self::Properties(_) => None,
         }
     }
 }
@@ -335,7 +342,9 @@ fn is_transition(run: &Run, change: &Change) -> bool {
         | Change::Update(_)
         | Change::UpdateEnded(..)
         | Change::Transition
-        | Change::ClosedAt(_) => false,
+        | Change::ClosedAt(_)
+        | Change::Schedule(_)
+        | Change::Properties(_) => false,
         Change::Event(_)
         | Change::Buffered(_)
         | Change::Unbuffered(_)
@@ -406,6 +415,10 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),
         Change::Transition => run.head.transitions = run.head.transitions.saturating_add(1),
         Change::ClosedAt(offset) => run.head.close_offset = *offset,
+        Change::Schedule(schedule) => schedule::definition::apply_schedule(run, schedule),
+        Change::Properties(properties) => {
+            memo_and_search_attributes::change(run, |shown| shown.clone_from(properties));
+        }
     }
 }
 

@@ -31,7 +31,9 @@ pub use crate::copy_on_write::CopyOnWrite;
 pub use crate::decide::{View, decide};
 pub use crate::draft::{Change, Extras, Step, apply};
 pub use crate::failure::{Failure, Info as FailureInfo};
-pub use crate::outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
+pub use crate::outcome::{
+    ActivityGrant, Completed, Outcome, Rejection, Reply, ScheduleStanding, Started, TaskGrant,
+};
 pub use crate::rebuild::rebuild;
 pub use crate::request_table::{RequestClass, RequestRow};
 pub use crate::retry::normalized as normalized_retry_policy;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use everlog_schedules::state::ScheduleEffect;
+
 use crate::api_types::Status;
 use crate::draft::Step;
 use crate::event::HistoryEvent;
@@ -25,12 +27,22 @@ pub struct Outcome {
     pub expired: bool,
     /// Orders for other Workflow Ids, each to be taken once and in this order.
     pub messages: Vec<RequestRecord>,
+    /// What a schedule has to tell: fired, skipped, missed, paused, ended.
+    pub schedule_effects: Vec<ScheduleEffect>,
 }
 
 impl Outcome {
     /// An answer without any change.
     pub fn answer(reply: Reply) -> Self {
-        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false, messages: Vec::new() }
+        Self {
+            reply,
+            steps: Vec::new(),
+            current: None,
+            seen: None,
+            expired: false,
+            messages: Vec::new(),
+            schedule_effects: Vec::new(),
+        }
     }
 
     /// An answer with what it did to a run, and with the first step of the run that follows it, where one does.
@@ -67,6 +79,17 @@ pub enum Reply {
     Heartbeat(bool),
     /// An update was admitted, or found.
     Update(Box<UpdateStanding>),
+    /// A schedule was made, found, or changed.
+    Schedule(ScheduleStanding),
+}
+
+/// How a schedule stands behind a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleStanding {
+    /// Its run: a schedule of the same id that is made later has another.
+    pub run_id: String,
+    /// What an update has to name that goes by what the schedule is now; from 1 on.
+    pub conflict_token: u64,
 }
 
 /// A run that a start made or found.
@@ -128,6 +151,8 @@ pub enum Rejection {
     Busy(String),
     /// The run cannot do that now.
     NotReady(String),
+    /// What the request goes by has changed since it was read.
+    Outdated(String),
     /// Too many at once: it may go through when some are done.
     TooManyAtOnce(String),
     /// Too many in all.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::api_types::Execution;
 use crate::machine::{
-    activity_attempt, cancel, child, close, external_workflow, fire_timers, parent_child, reset, signal,
-    start, update, workflow_task, workflow_task_completed,
+    activity_attempt, cancel, child, close, external_workflow, fire_timers, parent_child, reset, schedule,
+    signal, start, update, workflow_task, workflow_task_completed,
 };
 use crate::run::Run;
 
@@ -27,7 +27,7 @@ pub struct RequestRecord {
     /// What is ordered.
     #[prost(
         oneof = "Request",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50"
     )]
     pub request: Option<Request>,
 }
@@ -105,6 +105,18 @@ pub enum Request {
     ExternalAnswered(external_workflow::Answered),
     #[prost(message, tag = "44")]
     Delete(Delete),
+    #[prost(message, boxed, tag = "45")]
+    CreateSchedule(Box<schedule::request::CreateSchedule>),
+    #[prost(message, boxed, tag = "46")]
+    UpdateSchedule(Box<schedule::request::UpdateSchedule>),
+    #[prost(message, tag = "47")]
+    PatchSchedule(schedule::request::PatchSchedule),
+    #[prost(message, tag = "48")]
+    DeleteSchedule(schedule::request::DeleteSchedule),
+    #[prost(message, tag = "49")]
+    ScheduleActionOpened(schedule::action::ScheduleActionOpened),
+    #[prost(message, tag = "50")]
+    ScheduleActionClosed(schedule::action::ScheduleActionClosed),
 }
 
 /// Order: forget the run, at once and for ever; one that is open is terminated first.

@@ -30,6 +30,8 @@ pub(crate) enum IfMissing {
     Refuse,
     /// The task is gone: a worker gets nothing, and no error.
     Gone,
+    /// NOT_FOUND: no such schedule.
+    NoSchedule,
 }
 
 /// The answer to a request for a closed run.
@@ -76,6 +78,12 @@ impl Request {
             Self::ChildClosed(_) => row(Urgent, IfMissing::Refuse, IfClosed::Done),
             Self::ExternalAnswered(_) => row(Urgent, IfMissing::Refuse, IfClosed::Done),
             Self::Delete(_) => row(Urgent, IfMissing::Refuse, IfClosed::Done),
+            Self::CreateSchedule(_) => row(Ordinary, IfMissing::NoSchedule, IfClosed::Unknown),
+            Self::UpdateSchedule(_) => row(Ordinary, IfMissing::NoSchedule, IfClosed::Unknown),
+            Self::PatchSchedule(_) => row(Ordinary, IfMissing::NoSchedule, IfClosed::Unknown),
+            Self::DeleteSchedule(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Unknown),
+            Self::ScheduleActionOpened(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Done),
+            Self::ScheduleActionClosed(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Done),
         }
     }
 }
@@ -86,6 +94,7 @@ impl IfMissing {
         match self {
             Self::Refuse => Outcome::refuse(Rejection::unknown_run(workflow_id, run_id)),
             Self::Gone => Outcome::answer(Reply::Gone),
+            Self::NoSchedule => Outcome::refuse(Rejection::NotFound("schedule not found".into())),
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::machine::continuation::Chain;
 use crate::machine::external_workflow::External;
 use crate::machine::reset::ResetRun;
 use crate::machine::reset_points::Point;
+use crate::machine::schedule::Schedule;
+use crate::machine::schedule::action::ActionWatcher;
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
 use crate::machine::worker_versioning::Versioning;
@@ -43,6 +45,8 @@ pub struct Run {
     pub updates: CopyOnWrite<BTreeMap<String, Arc<Update>>>,
     /// Requests that have found the run and left their ids, by these; they stay when it closes.
     pub attached: CopyOnWrite<BTreeMap<String, Attached>>,
+    /// Of a schedule: what it is to do, and how far it is. Such a run has no events and no tasks.
+    pub schedule: Option<Arc<Schedule>>,
 }
 
 /// What is fixed when a run begins.
@@ -123,6 +127,9 @@ pub struct Start {
     /// The journal's offset at which the run began; 0 also where an older release has begun it.
     #[prost(uint64, tag = "24")]
     pub start_offset: u64,
+    /// The action of a schedule that has started the chain.
+    #[prost(message, optional, boxed, tag = "25")]
+    pub watcher: Option<Box<ActionWatcher>>,
 }
 
 /// The small part of a run that changes with every step.
@@ -271,6 +278,7 @@ impl Run {
             chain: None,
             updates: CopyOnWrite::default(),
             attached: CopyOnWrite::default(),
+            schedule: None,
         }
     }
 
@@ -298,6 +306,9 @@ impl Run {
     pub fn next_deadline_ms(&self, grace: Grace) -> Option<i64> {
         if !self.is_open() {
             return Some(self.expires_ms());
+        }
+        if let Some(schedule) = &self.schedule {
+            return schedule.progress.alarm_ms;
         }
         let whole = [self.start.run_expires_ms, self.head.backoff_until_ms];
         let whole = whole.into_iter().filter(|due_ms| *due_ms > 0);

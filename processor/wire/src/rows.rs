@@ -12,6 +12,9 @@ use everlog_engine::machine::attached_requests::Attached;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::continuation::Chain;
 use everlog_engine::machine::external_workflow::External;
+use everlog_engine::machine::schedule::definition::{
+    Schedule, ScheduleDefinition, ScheduleProgress, ScheduleResults,
+};
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::Update;
 use everlog_engine::{ExecutionInfo, Properties, Run, Start};
@@ -30,6 +33,9 @@ const EXTERNAL: u8 = b'e';
 const CHAIN: u8 = b'n';
 const UPDATE: u8 = b'u';
 const ATTACHED: u8 = b'i';
+const DEFINITION: u8 = b'd';
+const PROGRESS: u8 = b'g';
+const RESULTS: u8 = b'l';
 /// These two are neighbours: a run is loaded without them.
 const DONE: u8 = b'q';
 const REQUEST: u8 = b'r';
@@ -109,6 +115,9 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
     if old.is_none_or(|old| !old.attached.is_same(&new.attached)) {
         diff_attached(old, new, &mut emit);
     }
+    if let Some(schedule) = &new.schedule {
+        diff_schedule(old.and_then(|old| old.schedule.as_deref()), schedule, &mut emit);
+    }
 }
 
 fn diff_buffered(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
@@ -174,6 +183,19 @@ fn diff_attached(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Opti
     }
 }
 
+/// A schedule stays one. A firing changes its progress only.
+fn diff_schedule(old: Option<&Schedule>, new: &Schedule, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.plan, &new.plan)) {
+        emit(&[DEFINITION], Some(new.definition().encode_to_vec().into()));
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.progress, &new.progress)) {
+        emit(&[PROGRESS], Some(new.progress.encode_to_vec().into()));
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.results, &new.results)) {
+        emit(&[RESULTS], Some(new.results.encode_to_vec().into()));
+    }
+}
+
 fn attached_suffix(id: &str) -> Vec<u8> {
     let mut suffix = timer_suffix(id);
     suffix[0] = ATTACHED;
@@ -213,6 +235,9 @@ pub struct Builder {
     chain: Option<Chain>,
     updates: BTreeMap<String, Arc<Update>>,
     attached: BTreeMap<String, Attached>,
+    definition: Option<ScheduleDefinition>,
+    progress: ScheduleProgress,
+    results: ScheduleResults,
 }
 
 impl Builder {
@@ -251,6 +276,9 @@ impl Builder {
                 let attached: Attached = decode("a request that has found a run", value)?;
                 self.attached.insert(attached.request_id.clone(), attached);
             }
+            Some(&DEFINITION) => self.definition = Some(decode("the definition of a schedule", value)?),
+            Some(&PROGRESS) => self.progress = decode("the progress of a schedule", value)?,
+            Some(&RESULTS) => self.results = decode("the results of a schedule", value)?,
             Some(&(REQUEST | DONE | PROMISE)) => {}
             Some(_) | None => {
                 return Err(Error::Decode {
@@ -270,6 +298,9 @@ impl Builder {
         match (self.start, self.head) {
             (None, None) => Ok(None),
             (Some(start), Some(head)) => Ok(Some(Run {
+                schedule: self.definition.map(|definition| {
+                    Arc::new(Schedule::of_rows(&start, definition, self.progress, self.results))
+                }),
                 start: Arc::new(start),
                 head,
                 properties: self.properties.into(),

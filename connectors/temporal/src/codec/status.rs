@@ -158,7 +158,9 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
         Rejection::NamespaceUnknown(name) => namespace_not_found(&name),
         // The rejection has the UUID only, because the name has changed.
         Rejection::NamespaceDeleted(id) => namespace_deleted(&id),
-        Rejection::TooMany(message) => Status::failed_precondition(shortened(message)),
+        Rejection::TooMany(message) | Rejection::Outdated(message) => {
+            Status::failed_precondition(shortened(message))
+        }
         Rejection::AlreadyStarted { message, run_id, first_run_id, request_id } => {
             let detail = errordetails::WorkflowExecutionAlreadyStartedFailure {
                 start_request_id: request_id,

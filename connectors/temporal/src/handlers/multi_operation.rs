@@ -149,6 +149,7 @@ fn rejected(rejection: Rejection) -> Status {
         Rejection::NotFound(_)
         | Rejection::Busy(_)
         | Rejection::NotReady(_)
+        | Rejection::Outdated(_)
         | Rejection::TooManyAtOnce(_)
         | Rejection::TooMany(_) => FailedOperation::Update,
     };

@@ -196,6 +196,7 @@ pub(crate) fn begin(
         continued_failure: request.continued_failure,
         last_completion_result: request.last_completion_result,
         parent: None,
+        watcher: None,
         retry_policy,
         cron_schedule: request.cron_schedule,
         update: None,

@@ -248,6 +248,7 @@ impl Frame<'_> {
             on_conflict: None,
             versioning_override: None,
             inherited_pinned_version: None,
+            watcher: None,
         })
     }
 

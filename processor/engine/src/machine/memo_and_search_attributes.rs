@@ -217,7 +217,7 @@ fn sorted(entries: impl IntoIterator<Item = MapEntry>) -> BTreeMap<String, MapEn
 }
 
 /// A sorted map with changes in it; values that say nothing remove their keys.
-fn merged(entries: &[MapEntry], changes: Vec<MapEntry>) -> Vec<MapEntry> {
+pub(crate) fn merged(entries: &[MapEntry], changes: Vec<MapEntry>) -> Vec<MapEntry> {
     let changes = sorted(changes);
     let kept = entries.iter().filter(|entry| !changes.contains_key(&entry.key)).cloned();
     let mut merged: Vec<_> = kept.collect();

@@ -16,6 +16,7 @@ pub mod memo_and_search_attributes;
 pub mod parent_child;
 pub mod reset;
 pub mod reset_points;
+pub mod schedule;
 pub mod signal;
 pub mod start;
 pub mod timer;

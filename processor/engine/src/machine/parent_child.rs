@@ -14,6 +14,7 @@ use crate::draft::{Change, Draft, Extras};
 use crate::event::{Attributes, HistoryEvent};
 use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
 use crate::machine::close::Terminate;
+use crate::machine::schedule::action as schedule_action;
 use crate::machine::{cancel, workflow_task};
 use crate::outcome::{Rejection, Reply};
 use crate::request::{Request, RequestRecord, Sender};
@@ -160,24 +161,33 @@ fn closing(child: &Child, order: &Closed) -> Attributes {
     }
 }
 
-/// What a run that has just closed has to tell: its children what becomes of them, its parent how it ended if no other
-/// run follows. One that a reset has replaced says nothing.
-pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<RequestRecord> {
+/// What a run that has just closed has to tell: its children what becomes of them; its parent, and the schedule that has
+/// started it, how it ended if no other run follows. One that a reset has replaced says nothing, save to a schedule where the
+/// run in its place is of another chain: `latest_first_run_id` is the first run of the chain that the Workflow Id means now.
+pub(crate) fn farewell(run: &Run, last: &HistoryEvent, latest_first_run_id: &str) -> Vec<RequestRecord> {
     if run.head.is_replaced {
-        return Vec::new();
+        let is_over = run.start.first_run_id != latest_first_run_id;
+        let watcher = run.start.watcher.as_ref().filter(|_| is_over);
+        return watcher.map(|watcher| schedule_action::closed(watcher, run, None)).into_iter().collect();
     }
     let asked = if is_own_will(last) { run.head.previous_started_event_id } else { i64::MAX };
     // Children that were asked for in the very task that ends the run are nowhere.
     let children = run.children.values().filter(|child| child.initiated_event_id < asked);
     let mut messages: Vec<_> = children.filter_map(|child| last_word(run, child)).collect();
-    if let Some(parent) = run.start.parent.as_ref().filter(|_| run.head.successor_run_id.is_empty()) {
-        let (payload, retry_state) = match &last.attributes {
-            Some(Attributes::WorkflowCompleted(event)) => (event.result.clone(), 0),
-            Some(Attributes::WorkflowFailed(event)) => (event.failure.clone(), event.retry_state),
-            Some(Attributes::WorkflowCanceled(event)) => (event.details.clone(), 0),
-            Some(Attributes::WorkflowTimedOut(event)) => (None, event.retry_state),
-            _other => (None, 0),
-        };
+    if !run.head.successor_run_id.is_empty() {
+        return messages;
+    }
+    let (payload, retry_state) = match &last.attributes {
+        Some(Attributes::WorkflowCompleted(event)) => (event.result.clone(), 0),
+        Some(Attributes::WorkflowFailed(event)) => (event.failure.clone(), event.retry_state),
+        Some(Attributes::WorkflowCanceled(event)) => (event.details.clone(), 0),
+        Some(Attributes::WorkflowTimedOut(event)) => (None, event.retry_state),
+        _other => (None, 0),
+    };
+    if let Some(watcher) = &run.start.watcher {
+        messages.push(schedule_action::closed(watcher, run, payload.clone()));
+    }
+    if let Some(parent) = &run.start.parent {
         let closed = Closed {
             initiated_event_id: parent.initiated_event_id,
             run_id: run.start.run_id.clone(),

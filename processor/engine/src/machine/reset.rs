@@ -27,6 +27,7 @@ use crate::machine::child::Child;
 use crate::machine::close::Terminate;
 use crate::machine::external_workflow::{Answered, External};
 use crate::machine::parent_child::Opened;
+use crate::machine::schedule::action::ActionWatcher;
 use crate::machine::signal::Signaled;
 use crate::machine::start::{self, StartContext};
 use crate::machine::update::Admitted;
@@ -337,6 +338,7 @@ fn start_again(base: &Run, current: &Run, order: &Reset, place: StartContext<'_>
         former_run_id: current.start.run_id.clone(),
         reset_ms: now_ms,
         start_offset: place.stamp.offset,
+        watcher: ActionWatcher::of_reset(old, current),
         ..old.clone()
     }
 }

@@ -21,6 +21,7 @@ use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::attached_requests::{self, OnConflict};
 use crate::machine::child::Parent;
 use crate::machine::reset_points::Points;
+use crate::machine::schedule::{self, action::ActionWatcher};
 use crate::machine::signal::{self, Signal};
 use crate::machine::update::{self, Admit};
 use crate::machine::worker_versioning::{self, Override, Version};
@@ -127,6 +128,9 @@ pub struct Begin {
     /// The version that its parent stays with.
     #[prost(message, optional, tag = "28")]
     pub inherited_pinned_version: Option<Version>,
+    /// The action of a schedule that it is.
+    #[prost(message, optional, boxed, tag = "29")]
+    pub watcher: Option<Box<ActionWatcher>>,
 }
 
 /// Event: a run began.
@@ -245,7 +249,7 @@ pub struct StartContext<'a> {
 
 /// What no gateway lets through and no start may have: maps that take much more memory than they have bytes, policies
 /// that contradict themselves, schedules that never come.
-fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
+pub(crate) fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
     continuation::check(order.retry_policy.as_ref(), &order.cron_schedule)
         .map_err(Rejection::InvalidArgument)?;
     if memo_and_search_attributes::has_too_many_keys(order.memo.as_ref(), settings) {
@@ -257,7 +261,7 @@ fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
 
 /// Starts a run, or answers what is in the way.
 pub(crate) fn begin(view: &View, order: &Begin, place: StartContext<'_>) -> Outcome {
-    if let Err(rejection) = check(order, place.settings) {
+    if let Err(rejection) = check(order, place.settings).and_then(|()| schedule::keep_id_free(place)) {
         return Outcome::refuse(rejection);
     }
     let Some(run) = &view.current else { return create(Vec::new(), order, place) };
@@ -489,12 +493,10 @@ fn first_start(order: &Begin, run_id: &str, place: StartContext<'_>) -> Start {
         task_timeout_ms: span_ms(order.task_timeout_ms),
         start_ms: now_ms,
         chain_start_ms: now_ms,
-        continued_run_id: String::new(),
         execution_expires_ms: match execution_timeout_ms {
             0 => 0,
             timeout_ms => now_ms.saturating_add(timeout_ms),
         },
-        run_expires_ms: 0,
         first_task_backoff_ms: match span_ms(order.start_delay_ms) {
             0 => cron::backoff_ms(&order.cron_schedule, now_ms, now_ms).unwrap_or(0),
             delay_ms => delay_ms,
@@ -505,6 +507,7 @@ fn first_start(order: &Begin, run_id: &str, place: StartContext<'_>) -> Start {
         priority: order.priority.clone(),
         names_run_timeout: order.parent.is_some(),
         parent: order.parent.clone(),
+        watcher: order.watcher.clone(),
         ..Start::default()
     };
     bounded(start, place.settings)

@@ -100,7 +100,12 @@ impl Case {
                 attempts.extend(granted.map(|grant| (grant.run.clone(), grant.activity.clone())));
             }
             Reply::Started(started) => tasks.extend(started.task.as_ref().map(|grant| grant.run.clone())),
-            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) | Reply::Update(_) => {}
+            Reply::Done
+            | Reply::Rejected(_)
+            | Reply::Gone
+            | Reply::Heartbeat(_)
+            | Reply::Update(_)
+            | Reply::Schedule(_) => {}
         }
         for run in tasks {
             if let Some(task) = run.started_task() {

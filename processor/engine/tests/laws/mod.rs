@@ -6,6 +6,7 @@ mod commands;
 mod dice;
 mod liveness;
 mod orders;
+mod schedules;
 mod sights;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

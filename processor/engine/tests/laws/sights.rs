@@ -157,6 +157,7 @@ impl Sights {
             }
             Reply::Rejected(Rejection::Busy(_)) => self.saw("refused Busy"),
             Reply::Rejected(Rejection::NotReady(_)) => self.saw("refused NotReady"),
+            Reply::Rejected(Rejection::Outdated(_)) => self.saw("refused Outdated"),
             Reply::Rejected(Rejection::TooMany(_)) => self.saw("refused TooMany"),
             Reply::Rejected(Rejection::NamespaceUnknown(_)) => self.saw("refused NamespaceUnknown"),
             Reply::Rejected(Rejection::NamespaceDeleted(_)) => self.saw("refused NamespaceDeleted"),
@@ -188,6 +189,7 @@ impl Sights {
             | Reply::Activity(_)
             | Reply::Started(_)
             | Reply::Update(_)
+            | Reply::Schedule(_)
             | Reply::Heartbeat(false) => {}
         }
         if outcome.expired {
@@ -238,7 +240,9 @@ impl Sights {
             | Change::ResetTo(..)
             | Change::Batch
             | Change::Transition
-            | Change::ClosedAt(_) => {}
+            | Change::ClosedAt(_)
+            | Change::Schedule(_)
+            | Change::Properties(_) => {}
         }
     }
 

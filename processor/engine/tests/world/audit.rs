@@ -448,7 +448,11 @@ fn state_bytes(run: &Run) -> i64 {
     let children: usize = run.children.values().map(|child| child.encoded_len()).sum();
     let externals: usize = run.externals.values().map(|external| external.encoded_len()).sum();
     let attached: usize = run.attached.values().map(Message::encoded_len).sum();
-    let parts = activities + timers + children + externals + buffered + attached;
+    let schedule = run.schedule.as_ref().map_or(0, |schedule| {
+        let (definition, results) = (schedule.definition(), &schedule.results);
+        definition.encoded_len() + schedule.progress.encoded_len() + results.encoded_len()
+    });
+    let parts = activities + timers + children + externals + buffered + attached + schedule;
     (parts + run.properties.encoded_len()) as i64
 }
 
@@ -458,6 +462,9 @@ fn is_on_sticky_queue(task: &Task) -> bool {
 
 /// The earliest thing that an open run has to be woken for, counted anew.
 fn earliest(run: &Run) -> Option<i64> {
+    if let Some(schedule) = &run.schedule {
+        return schedule.progress.alarm_ms;
+    }
     let head = &run.head;
     let mut due: Vec<i64> =
         [run.start.run_expires_ms, head.backoff_until_ms].into_iter().filter(|ms| *ms > 0).collect();

@@ -37,7 +37,7 @@ pub fn of_outcome(view: &View, input: &RequestRecord, outcome: &Outcome) {
                 assert!(grant.activity.is_started(), "an activity was handed out that is not started");
             }
         }
-        Reply::Done | Reply::Activity(_) | Reply::Heartbeat(_) | Reply::Update(_) => {}
+        Reply::Done | Reply::Activity(_) | Reply::Heartbeat(_) | Reply::Update(_) | Reply::Schedule(_) => {}
     }
     for run in [&view.run, &view.current].into_iter().flatten().filter(|run| !run.is_open()) {
         let steps = outcome.steps.iter().filter(|step| !is_pointed(step));
@@ -154,6 +154,12 @@ fn of_authority(view: &View, input: &RequestRecord) {
         | Request::BeginChild(_)
         | Request::ChildClosed(_)
         | Request::ExternalAnswered(_) => {}
+        Request::CreateSchedule(_)
+        | Request::UpdateSchedule(_)
+        | Request::PatchSchedule(_)
+        | Request::DeleteSchedule(_)
+        | Request::ScheduleActionOpened(_)
+        | Request::ScheduleActionClosed(_) => {}
     }
 }
 
@@ -259,7 +265,7 @@ fn transitions(before: &Run, step: &Step) -> i64 {
         Change::Task(task) => rests(before) || task.as_ref().is_none_or(|task| task.speculative),
         Change::Activity(activity) => activity.is_ready() && waits(&step.run) < waits(before),
         Change::Update(_) | Change::UpdateEnded(..) | Change::Sticky(_) | Change::CloseAttempted(_) => true,
-        Change::Late(_) => true,
+        Change::Late(_) | Change::Schedule(_) | Change::Properties(_) => true,
         _other => false,
     };
     // The signal that this step took; those that waited may be written behind it.
@@ -335,7 +341,9 @@ fn of_news(before: &Run, step: &Step) {
             | Change::Update(_)
             | Change::UpdateEnded(..)
             | Change::Transition
-            | Change::ClosedAt(_) => {}
+            | Change::ClosedAt(_)
+            | Change::Schedule(_)
+            | Change::Properties(_) => {}
         }
     }
     assert_eq!(waiting, step.run.buffered.len(), "the run was closed over what it had not seen");

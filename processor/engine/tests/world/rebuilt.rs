@@ -12,8 +12,12 @@ use everlog_engine::machine::workflow_task::Task;
 use everlog_engine::time::{Duration, span_ms};
 use everlog_engine::{Change, Run, apply, rebuild};
 
-/// The state that comes of a run's whole history is the run's, as far as a history can tell.
+/// The state that comes of a run's whole history is the run's, as far as a history can tell. A schedule has none.
 pub fn of(run: &Run, batches: &[History]) {
+    if run.schedule.is_some() {
+        assert!(batches.is_empty(), "a schedule has a history");
+        return;
+    }
     let mut rebuilt = rebuild(run.start.as_ref().clone(), batches);
     // What waits for its id has happened all the same.
     for event in run.buffered.iter() {

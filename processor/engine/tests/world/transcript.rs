@@ -15,7 +15,7 @@ use everlog_engine::request::{Request, RequestRecord};
 use everlog_engine::time::{Duration, Timestamp, span_ms};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
 
-use super::{EPOCH_MS, Replica};
+use super::{EPOCH_MS, Replica, schedules};
 
 /// Names for runs and activities that were seen.
 #[derive(Default)]
@@ -59,6 +59,8 @@ pub fn letter(input: &RequestRecord) -> String {
             0 => "it has arrived".into(),
             _cause => "it has not arrived".into(),
         },
+        Request::ScheduleActionOpened(opened) => schedules::opened(opened),
+        Request::ScheduleActionClosed(closed) => schedules::closed(closed),
         other => panic!("{other:?} is no letter"),
     }
 }
@@ -87,6 +89,7 @@ impl Names {
                 words.extend(self.step(step));
             }
         }
+        words.extend(outcome.schedule_effects.iter().map(schedules::told));
         if !words.is_empty() {
             lines.push(format!("< {}", words.join(", ")));
         }
@@ -107,7 +110,9 @@ impl Names {
 
     fn reply(&mut self, replica: &Replica, outcome: &Outcome) -> Option<String> {
         match &outcome.reply {
-            Reply::Done | Reply::Activity(_) => outcome.steps.is_empty().then(|| "= nothing to do".into()),
+            Reply::Done | Reply::Activity(_) | Reply::Schedule(_) => {
+                outcome.steps.is_empty().then(|| "= nothing to do".into())
+            }
             Reply::Rejected(rejection) => Some(format!("! {}", self.rejection(rejection))),
             Reply::Started(started) => {
                 let found = outcome.steps.iter().all(|step| step.run.start.run_id != started.run_id)
@@ -145,6 +150,7 @@ impl Names {
             Rejection::InvalidArgument(message) => format!("invalid: {message}"),
             Rejection::Busy(message) => format!("busy: {message}"),
             Rejection::NotReady(message) => format!("not ready: {message}"),
+            Rejection::Outdated(message) => format!("outdated: {message}"),
             Rejection::TooManyAtOnce(message) => format!("too many at once: {message}"),
             Rejection::TooMany(message) => format!("too many: {message}"),
             Rejection::NamespaceUnknown(name) => format!("there is no namespace {name}"),
@@ -187,7 +193,9 @@ impl Names {
                 | Change::Late(_)
                 | Change::Batch
                 | Change::Transition
-                | Change::ClosedAt(_) => None,
+                | Change::ClosedAt(_)
+                | Change::Properties(_) => None,
+                Change::Schedule(schedule) => Some(schedules::stands(schedule)),
             };
             words.extend(word);
         }

@@ -173,7 +173,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             | Reply::Started(_)
             | Reply::Completed(_)
             | Reply::Heartbeat(_)
-            | Reply::Update(_) => {
+            | Reply::Update(_)
+            | Reply::Schedule(_) => {
                 self.offers.poll_again(&self.context, waiting);
                 return Ok(());
             }

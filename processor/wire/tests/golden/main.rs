@@ -9,6 +9,7 @@ mod public_command;
 mod public_samples;
 mod records;
 mod rows;
+mod schedules;
 mod settings;
 mod shaken;
 mod versioned;
@@ -132,6 +133,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Properties.versioned".to_owned(), versioned::properties().encode_to_vec()),
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
+        ("Start.watched".to_owned(), schedules::watched().encode_to_vec()),
         ("Start.begun".to_owned(), rows::begun().encode_to_vec()),
         ("Head.closed".to_owned(), rows::closed().encode_to_vec()),
         ("Head.failing".to_owned(), rows::failing().encode_to_vec()),
@@ -164,6 +166,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(reset, rows::reset());
     let replaced = everlog_engine::ExecutionInfo::decode(bytes("Head.reset")).expect("a row of old is read");
     assert_eq!(replaced, rows::replaced());
+    let watched = everlog_engine::Start::decode(bytes("Start.watched")).expect("a row of old is read");
+    assert_eq!(watched, schedules::watched());
     let begun = everlog_engine::Start::decode(bytes("Start.begun")).expect("a row of old is read");
     assert_eq!(begun, rows::begun());
     let closed = everlog_engine::ExecutionInfo::decode(bytes("Head.closed")).expect("a row of old is read");

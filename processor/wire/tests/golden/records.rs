@@ -22,7 +22,7 @@ use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::public_samples::{forwarded, source, unreadable};
 use crate::rows::RUN_ID;
-use crate::{settings, versioned};
+use crate::{schedules, settings, versioned};
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
@@ -66,7 +66,9 @@ pub fn samples() -> BTreeMap<String, Record> {
     let strange = strangers().map(|(what, order)| (format!("CompleteTask.{what}"), order));
     let versioned =
         versioned::orders().into_iter().map(|order| (format!("{}.versioned", name(&order)), order));
-    let later = updates.chain(found).chain(strange).chain(versioned);
+    let scheduled = schedules::orders().into_iter().map(|order| (name(&order).to_owned(), order));
+    let watched = ("Start.watched".to_owned(), schedules::watched_start());
+    let later = updates.chain(found).chain(strange).chain(versioned).chain(scheduled).chain([watched]);
     for (name, order) in orders.chain(grown).chain(kin).chain(later) {
         let input = RequestRecord {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -277,6 +279,12 @@ fn name(order: &Request) -> &'static str {
         Request::ExternalAnswered(_) => "ExternalAnswered",
         Request::Delete(_) => "Delete",
         Request::Reset(_) => "Reset",
+        Request::CreateSchedule(_) => "CreateSchedule",
+        Request::UpdateSchedule(_) => "UpdateSchedule",
+        Request::PatchSchedule(_) => "PatchSchedule",
+        Request::DeleteSchedule(_) => "DeleteSchedule",
+        Request::ScheduleActionOpened(_) => "ScheduleActionOpened",
+        Request::ScheduleActionClosed(_) => "ScheduleActionClosed",
     }
 }
 
@@ -430,6 +438,7 @@ fn begin() -> start::Begin {
         continued_failure: Some(failure()),
         last_completion_result: Some(some(b"result")),
         parent: None,
+        watcher: None,
         retry_policy: None,
         cron_schedule: String::new(),
         ..start::Begin::default()

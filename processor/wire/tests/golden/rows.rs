@@ -19,6 +19,7 @@ use everlog_engine::{CopyOnWrite, ExecutionInfo, Properties, Run, Start};
 
 use crate::events::{execution, failure, map, points, policy, queue, samples, some};
 use crate::records::parent;
+use crate::schedules;
 
 pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
 
@@ -58,6 +59,7 @@ pub fn sample() -> Run {
             "start-2".into(),
             Attached { request_id: "start-2".into(), event_id: 16 },
         )])),
+        schedule: Some(Arc::new(schedules::schedule(&start()))),
     }
 }
 
