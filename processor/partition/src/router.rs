@@ -154,7 +154,8 @@ impl Router {
         receiver.await.map_err(|_dropped| CallFailure::Unavailable)?
     }
 
-    /// Waits until the run has events after `known_event_id`, or is closed, or is not known. Dropping the future
+    /// Waits until the run has events after `known_event_id`, or is closed, or is not known; at a schedule, until no start of
+    /// its actions is under way. Dropping the future
     /// withdraws the wait; the caller brings its own timeout.
     ///
     /// # Errors

@@ -39,7 +39,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         Self::send_queries,
     ];
     /// Called with each run that is deleted.
-    const DELETION_OBSERVERS: [fn(&mut Self, &RunKey); 2] = [
+    const DELETION_OBSERVERS: [fn(&mut Self, &RunKey); 3] = [
+        |partition, key| partition.waiters.histories.tell_all(key),
         |partition, key| partition.timers.due.set(key, None),
         |partition, key| partition.waiters.queries.refuse(key),
     ];
@@ -98,7 +99,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     }
 
     fn wake_history_watchers(&mut self, applied: &AppliedStep) -> Result<(), Error> {
-        if applied.has_new_events {
+        if applied.has_new_events || applied.step.run.schedule.is_some() {
             self.waiters.histories.tell(&applied.key, &applied.step.run);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Watchers: callers that wait until a run's history grows.
+//! Watchers: callers that wait until a run's history grows, or until no start of a schedule is under way.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct HistoryWatchers {
 }
 
 impl HistoryWatchers {
-    /// Waits until the run has events after `known_event_id` or is closed.
+    /// Waits until the run has events after `known_event_id` or is closed; at a schedule, until none of its starts is under way.
     pub fn add(&mut self, key: RunKey, run: &Run, known_event_id: i64, reply: oneshot::Sender<()>) {
         if is_news(run, known_event_id) {
             // The caller may be gone: then nobody needs to be told.
@@ -43,6 +43,12 @@ impl HistoryWatchers {
         }
     }
 
+    /// Tells all: the run is gone.
+    pub fn tell_all(&mut self, key: &RunKey) {
+        let waiting = self.by_run.remove(key).unwrap_or_default();
+        waiting.into_iter().for_each(|(_, reply)| send_reply(reply, ()));
+    }
+
     /// Forgets callers that have gone away.
     pub fn sweep(&mut self) {
         self.by_run.retain(|_, waiting| {
@@ -53,5 +59,8 @@ impl HistoryWatchers {
 }
 
 fn is_news(run: &Run, known_event_id: i64) -> bool {
-    run.head.next_event_id - 1 > known_event_id || !run.is_open()
+    match &run.schedule {
+        Some(schedule) => !schedule.state().is_starting(),
+        None => run.head.next_event_id - 1 > known_event_id || !run.is_open(),
+    }
 }

@@ -37,6 +37,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some((key, _)) => self.runs.get(key)?,
             None => None,
         };
+        // A schedule has no worker.
+        let run = run.filter(|run| run.schedule.is_none());
         let (Some((key, _)), Some(run)) = (resolved, run) else {
             let Address { workflow_id, run_id, .. } = &request.address;
             send_reply(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
