@@ -19,6 +19,7 @@ use crate::machine::schedule::{WORKFLOW_TYPE, refused, schedule_id, standing};
 use crate::machine::start::{self, Begin, StartContext};
 use crate::outcome::{Outcome, Rejection};
 use crate::request::RequestRecord;
+use crate::retry;
 use crate::run::{Current, Properties, Run, Start};
 
 /// Makes a schedule, or answers what is in the way.
@@ -107,6 +108,8 @@ pub(super) fn checked(
             eager: false,
             cron_schedule: String::new(),
             start_delay_ms: 0,
+            retry_policy: retry::of_workflow(definition.action.retry_policy.as_ref())
+                .map_err(Rejection::InvalidArgument)?,
             ..definition.action.clone()
         },
         ..definition.clone()
