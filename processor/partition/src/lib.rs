@@ -44,8 +44,8 @@ pub use crate::model::types::{
     Reading, Receipt, RemoteClaim, UpdateNews, Want, WorkflowTask,
 };
 pub use crate::model::visibility_messages::{
-    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
-    WantedPage,
+    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, VisibleSchedule,
+    WantedCount, WantedPage,
 };
 pub use crate::partition::Partition;
 pub use crate::public::outputs::{NameResolver, Unnamed};

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use everlog_engine::api_types::MapEntry;
+use everlog_schedules::spec::ScheduleSpec;
+use everlog_schedules::state::{SchedulePolicies, ScheduleState};
 use everlog_visibility::record::Record;
 
 /// A page or a count of one partition's runs.
@@ -109,6 +111,26 @@ pub struct VisibleRun {
     /// Steps that changed it.
     #[prost(int64, tag = "6")]
     pub transitions: i64,
+    /// What is shown of a schedule.
+    #[prost(message, optional, tag = "7")]
+    pub schedule: Option<VisibleSchedule>,
+}
+
+/// What a list shows of a schedule.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct VisibleSchedule {
+    /// When it starts something.
+    #[prost(message, required, tag = "1")]
+    pub spec: ScheduleSpec,
+    /// Its policies.
+    #[prost(message, required, tag = "2")]
+    pub policies: SchedulePolicies,
+    /// The workflow type of its runs.
+    #[prost(string, tag = "3")]
+    pub workflow_type: String,
+    /// How far it is, without what waits and runs.
+    #[prost(message, required, tag = "4")]
+    pub state: ScheduleState,
 }
 
 /// The number of runs with one value of an attribute; without a keyword and a number, of those that have none.

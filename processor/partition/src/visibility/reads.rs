@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use everlog_engine::machine::schedule::Schedule;
 use everlog_log::Log;
+use everlog_schedules::state::ScheduleState;
 use everlog_store::CommittedRows;
 use everlog_visibility::attribute::{Attribute, AttributeSource, AttributeType, known};
 use everlog_visibility::index::{
@@ -19,8 +21,8 @@ use crate::model::admission::{AdmissionSlot, CallFailure, CallResult};
 use crate::model::keys::WorkflowKey;
 use crate::model::reply::send_reply;
 use crate::model::visibility_messages::{
-    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, WantedCount,
-    WantedPage,
+    LogPosition, VisibilityAnswer, VisibilityRead, VisibilityWant, VisibleCount, VisibleRun, VisibleSchedule,
+    WantedCount, WantedPage,
 };
 use crate::partition::Partition;
 use crate::state::run_index::RecordChange;
@@ -247,8 +249,26 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             visible.history_length = run.head.next_event_id - 1;
             visible.history_bytes = run.head.history_bytes;
             visible.transitions = run.head.transitions;
+            visible.schedule = run.schedule.as_deref().map(visible_schedule);
         }
         Ok(visible)
+    }
+}
+
+fn visible_schedule(schedule: &Schedule) -> VisibleSchedule {
+    let (definition, state) = (schedule.definition(), schedule.state());
+    let shown = ScheduleState {
+        buffer: Vec::new(),
+        running: Vec::new(),
+        backfills: Vec::new(),
+        triggers: Vec::new(),
+        ..state.clone()
+    };
+    VisibleSchedule {
+        spec: definition.spec.clone(),
+        policies: definition.policies.clone(),
+        workflow_type: definition.action.workflow_type.clone(),
+        state: shown,
     }
 }
 
