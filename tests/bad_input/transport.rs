@@ -21,7 +21,6 @@ pub fn rows() -> Vec<Row> {
     use Code::{FailedPrecondition, Internal, Unimplemented};
     vec![
         row(17, "protobuf cut short", story(truncated), refused(Internal, "").unlike("the codec's own words")),
-        row(74, "schedule with an interval < 1 s", empty(method!("CreateSchedule")), later("schedules")),
         row(75, "a bad JWT: nobody looks at it", system_info(|m| { m.insert("authorization", "Bearer garbage".parse().expect("ASCII")); }),
             taken("").until("authorisation")),
         row(75, "a token without Bearer: nobody looks at it", system_info(|m| { m.insert("authorization", "garbage".parse().expect("ASCII")); }),
@@ -32,7 +31,7 @@ pub fn rows() -> Vec<Row> {
         row(76, "SDK that nobody knows", versioned("temporal-cobol", "0.0.1"), taken("")),
         row(77, "unknown method", empty(method!("Nonsense")), refused(Unimplemented, "")),
         row(77, "unknown service", empty("/temporal.api.nonsense.v1.Nonsense/Nothing"), refused(Unimplemented, "")),
-        row(77, "method of the service that comes later", empty(method!("ListSchedules")), later("schedules")),
+        row(77, "method of the service that comes later", empty(method!("PauseActivity")), later("pauses of activities")),
         // No input is known that leads to an internal error: the end of the test looks for panics instead.
         row(78, "internal error", empty(method!("GetSystemInfo")), taken("")),
     ]

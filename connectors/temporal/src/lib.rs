@@ -14,6 +14,7 @@ mod metrics;
 mod namespaces;
 mod routing;
 mod rpc;
+mod schedules;
 mod server;
 mod service;
 mod tasks;

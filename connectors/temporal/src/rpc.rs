@@ -62,6 +62,14 @@ macro_rules! rpcs {
                 DescribeTaskQueue                  = task_queue::describe,               name,  TaskQueue,         never,          repeatable;
                 GetClusterInfo                     = cluster_info::cluster,              none,  AnyNode,           never,          repeatable;
                 GetSystemInfo                      = cluster_info::info,                 none,  AnyNode,           never,          repeatable;
+                CreateSchedule                     = schedule::create,                    name,  ScheduleId,        never,          once;
+                DescribeSchedule                   = schedule::describe,                  name,  ScheduleId,        never,          repeatable;
+                UpdateSchedule                     = schedule::update,                    name,  ScheduleId,        never,          once;
+                PatchSchedule                      = schedule::patch,                     name,  ScheduleId,        never,          once;
+                ListScheduleMatchingTimes          = schedule::list_matching_times,       name,  ScheduleId,        never,          repeatable;
+                DeleteSchedule                     = schedule::delete,                    name,  ScheduleId,        never,          once;
+                ListSchedules                      = schedule::list,                      name,  AnyNode,           never,          repeatable;
+                CountSchedules                     = schedule::count,                     name,  AnyNode,           never,          repeatable;
                 UpdateWorkflowExecution            = update::update,                     name,  Execution,         always,         once;
                 PollWorkflowExecutionUpdate        = update::poll,                       name,  UpdateRef,         always,         repeatable;
                 RecordWorkerHeartbeat              = worker_registry::record,            name,  EveryNode,         never,          repeatable;
@@ -97,6 +105,8 @@ pub(crate) enum RoutingKey {
     WorkflowId,
     /// Namespace and the id of a batch job, which is a Workflow Id.
     BatchJob,
+    /// Namespace and the id of a schedule.
+    ScheduleId,
     /// Namespace and an execution.
     Execution,
     /// Namespace and an update of an execution.
@@ -233,7 +243,7 @@ mod tests {
             assert!(described.method.iter().any(|method| method.name() == *name), "{service} has no {name}");
             assert_eq!(Rpc::of_path(&format!("/{service}/{name}")), Some(*rpc));
         }
-        assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/CreateSchedule"), None);
+        assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/PauseActivity"), None);
         assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/DeleteNamespace"), None);
     }
 

@@ -40,6 +40,7 @@ pub use temporal::api::operatorservice::v1 as operatorservice;
 pub use temporal::api::protocol::v1 as protocol;
 pub use temporal::api::query::v1 as query;
 pub use temporal::api::replication::v1 as replication;
+pub use temporal::api::schedule::v1 as schedule;
 pub use temporal::api::sdk::v1 as sdk;
 pub use temporal::api::taskqueue::v1 as taskqueue;
 pub use temporal::api::update::v1 as update;

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Settings;
+use everlog_engine::machine::schedule::WORKFLOW_ID_PREFIX;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::{TaskQueueKind, WorkerVersioningMode};
 use everlog_temporal_api::full::temporal::api::deployment::v1::WorkerDeploymentOptions;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 
 use crate::codec::proto_time;
 use crate::codec::random_ids;
-use crate::codec::status::invalid;
+use crate::codec::status::{invalid, not_found};
 use crate::limits::Limits;
 
 /// The prefix of task queue names that are reserved for the server.
@@ -67,6 +68,10 @@ impl Checks<'_> {
     /// The same, from two fields.
     pub(crate) fn run(&self, workflow_id: String, run_id: String) -> Result<WorkflowExecution, Status> {
         self.id("WorkflowId", &workflow_id)?;
+        // Schedules are runs to the engine, and to nobody else.
+        if workflow_id.starts_with(WORKFLOW_ID_PREFIX) {
+            return Err(not_found(format!("workflow not found for ID: {workflow_id}")));
+        }
         Ok(WorkflowExecution { workflow_id, run_id: run_id_or_empty(run_id, "RunId")? })
     }
 

@@ -192,7 +192,7 @@ fn word(version: Option<&Version>) -> String {
 }
 
 /// The encoded override, with the deprecated fields after the present ones.
-fn override_message(overriding: &Override) -> Bytes {
+pub(crate) fn override_message(overriding: &Override) -> Bytes {
     let pinned_version = overriding.pinned.as_ref().map(|pinned| word(pinned.version.as_ref()));
     let old = VersioningOverride {
         behavior: overriding.behavior(),

@@ -42,7 +42,7 @@ pub(crate) async fn info(
         upsert_memo: true,
         eager_workflow_start: true,
         sdk_metadata: true,
-        supports_schedules: false,
+        supports_schedules: true,
         build_id_based_versioning: true,
         count_group_by_execution_status: true,
         nexus: false,
@@ -127,7 +127,7 @@ fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
         id: record.id.clone(),
         capabilities: Some(capabilities),
         limits: Some(limits),
-        supports_schedules: false,
+        supports_schedules: true,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod multi_operation;
 pub(crate) mod operator;
 pub(crate) mod query;
 pub(crate) mod reset;
+pub(crate) mod schedule;
 pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod task_queue;

@@ -9,6 +9,7 @@ use prost::Message;
 
 use crate::namespaces::namespace::Namespaces;
 use crate::rpc::RoutingKey;
+use crate::schedules::definition;
 use crate::tasks::token::{Purpose, TaskToken, TokenSigner};
 
 /// Bytes before a gRPC message: whether it is compressed, and its length.
@@ -152,6 +153,11 @@ pub(crate) fn of_request(
         RoutingKey::BatchJob => {
             let ByJob { namespace, job_id } = ByJob::decode(message).ok()?;
             owner(&namespace, job_id)
+        }
+        RoutingKey::ScheduleId => {
+            // The id stands where other requests have a Workflow Id.
+            let ByWorkflow { namespace, workflow_id } = ByWorkflow::decode(message).ok()?;
+            owner(&namespace, definition::workflow_id(&workflow_id))
         }
         RoutingKey::Execution => {
             let ByExecution { namespace, execution } = ByExecution::decode(message).ok()?;

@@ -133,7 +133,7 @@ async fn text_that_is_not_utf8_and_calls_that_do_not_exist_stop_nothing() {
     let path = "/temporal.api.workflowservice.v1.WorkflowService/NoSuchCall";
     assert_eq!(send_raw(&front, path, raw.clone()).await.code(), Code::Unimplemented);
     assert_eq!(send_raw(&front, "/no.such.Service/Call", raw).await.code(), Code::Unimplemented);
-    let later = front.client.list_schedules(ListSchedulesRequest::default()).await;
+    let later = front.client.pause_activity(PauseActivityRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
     let mut operator = OperatorServiceClient::new(front.channel.clone());
     let later = operator.list_clusters(ListClustersRequest::default()).await;
