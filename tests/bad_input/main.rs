@@ -17,6 +17,7 @@ mod polls;
 mod queues;
 mod resets;
 mod row;
+mod schedules;
 mod sizes;
 mod starts;
 mod tokens;
@@ -56,6 +57,7 @@ fn table() -> Vec<Row> {
     rows.extend(updates::rows());
     rows.extend(resets::rows());
     rows.extend(batches::rows());
+    rows.extend(schedules::rows());
     rows.sort_by_key(|row| row.number);
     rows
 }

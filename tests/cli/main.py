@@ -33,8 +33,6 @@ from temporalio.client import Client  # noqa: E402
 
 # A process of the interface takes a part of a core.
 AT_ONCE = 4
-# Run by their names only.
-BY_NAME = ["schedules"]
 
 
 def arguments() -> argparse.Namespace:
@@ -51,7 +49,7 @@ def arguments() -> argparse.Namespace:
 
 def is_wanted(name: str, chosen: list[str]) -> bool:
     module = name.split(".")[0]
-    return name in chosen or module in chosen or (not chosen and module not in BY_NAME)
+    return name in chosen or module in chosen or not chosen
 
 
 async def has_attributes(cli: Cli, queue: str) -> None:

@@ -53,7 +53,7 @@ PYTHON_SUITES = [
 OTHER_SUITES = ["go", "checker", "kill"]
 # Of lists and batches: by their names only, beside the command line (stage cli).
 LISTS = ["visibility", "visibility.go"]
-# Of schedules: by their names only.
+# Of schedules: by their names only, beside the command line (stage cli).
 SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
