@@ -178,24 +178,12 @@ fn decide_open(
         Request::HeartbeatActivity(order) => activity_attempt::heartbeat(&mut draft, order),
         Request::ReleaseActivity(order) => activity_attempt::release(&mut draft, order),
         Request::FireTimers(_) => return settle_what_is_due(draft),
-        Request::ResetSticky(_) => {
-            workflow_task::reset_sticky(&mut draft);
-            Ok(Reply::Done)
-        }
-        Request::ChildOpened(order) => {
-            parent_child::opened(&mut draft, order);
-            Ok(Reply::Done)
-        }
-        Request::BeginChild(_) => {
-            parent_child::begin_child(&mut draft);
-            Ok(Reply::Done)
-        }
-        Request::ChildClosed(order) => {
-            parent_child::closed(&mut draft, order);
-            Ok(Reply::Done)
-        }
-        Request::ExternalAnswered(order) => {
-            external_workflow::answered(&mut draft, order);
+        Request::ResetSticky(_)
+        | Request::ChildOpened(_)
+        | Request::BeginChild(_)
+        | Request::ChildClosed(_)
+        | Request::ExternalAnswered(_) => {
+            hear(&mut draft, order);
             Ok(Reply::Done)
         }
         Request::Delete(_) => {
@@ -208,6 +196,18 @@ fn decide_open(
         Err(rejection) => Outcome::refuse(rejection),
         Ok(reply) if draft.changes().is_empty() => Outcome::answer(reply),
         Ok(reply) => Outcome { seen: taken(order), steps: vec![draft.finish()], ..Outcome::answer(reply) },
+    }
+}
+
+/// What others tell a run, and nobody waits for.
+fn hear(draft: &mut Draft<'_>, order: &Request) {
+    match order {
+        Request::ResetSticky(_) => workflow_task::reset_sticky(draft),
+        Request::ChildOpened(order) => parent_child::opened(draft, order),
+        Request::BeginChild(_) => parent_child::begin_child(draft),
+        Request::ChildClosed(order) => parent_child::closed(draft, order),
+        Request::ExternalAnswered(order) => external_workflow::answered(draft, order),
+        _others_are_answered => {}
     }
 }
 
