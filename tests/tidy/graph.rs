@@ -116,8 +116,9 @@ const WORKSHOPS: &[&str] = &["everlog-benches", "everlog-patience", "everlog-tes
 const FOR_TESTS: &[&str] = &["everlog-patience", "everlog-rocks"];
 
 /// What the tests of one crate may import besides: those of the engine read each state back from the rows that wire
-/// makes of it, as the partition does.
-const FOR_TESTS_OF: &[(&str, &[&str])] = &[("everlog-engine", &["everlog-wire"])];
+/// makes of it, as the partition does; those of wire make rows of schedules.
+const FOR_TESTS_OF: &[(&str, &[&str])] =
+    &[("everlog-engine", &["everlog-wire"]), ("everlog-wire", &["everlog-schedules"])];
 
 /// Crates from outside that have a home: nobody else may import them. A prefix stands for a family.
 const HOMES: &[(&str, &[&str])] = &[
@@ -153,6 +154,7 @@ const HOMES: &[(&str, &[&str])] = &[
 /// All that the engine is built from. None of them has a clock, randomness, IO or threads at run time; those of the
 /// second line run in the compiler only.
 const ENGINE_TREE: &[&str] = &[
+    "everlog-schedules",
     "bytes",
     "chrono",
     "chrono-tz",
