@@ -38,7 +38,7 @@ use row::{Note, Observation, Row};
 use world::{BYSTANDER, World};
 
 /// Kinds of bad input that the table must cover.
-const KINDS: u8 = 79;
+const KINDS: u8 = 80;
 /// An update without a worker waits for as long as it can: what is answered at once is answered before.
 const PATIENT: &[(&str, &str)] = &[("EVERLOG_GATEWAY__HISTORY_WAIT_MS", "60000")];
 
