@@ -68,7 +68,7 @@ async def a_listed_run_has_its_fields(at: Setting) -> None:
     closed = {"status": "WORKFLOW_EXECUTION_STATUS_TERMINATED", "closeTime": TIME, "executionDuration": SPAN}
     matches(found, info | closed | lengths)
     child = await at.start("Family", "parent")
-    await at.begun(f"{child[0]}-child")
+    await at.has_child(child[0])
     await at.lists(f'ParentWorkflowId = "{child[0]}"', [f"{child[0]}-child"])
     (found,) = await at.cli.json("workflow", "list", "-q", f'ParentWorkflowId = "{child[0]}"')
     parent = {"workflowId": child[0], "runId": child[1]}

@@ -164,6 +164,7 @@ async def a_description_is_of_all_that_is_there(at: Setting) -> None:
 async def a_parent_is_shown_with_its_child(at: Setting) -> None:
     id, run = await at.start("Family", "parent")
     child = f"{id}-child"
+    await at.has_child(id)
     await at.lists(f'ParentWorkflowId = "{id}"', [child])
     text = await at.cli("workflow", "describe", "-w", id)
     text.has("Pending Child Workflows: 1")

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator, TypeVar
 
 from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
 
 import expect
 from cli import Cli
@@ -56,19 +55,14 @@ class Setting:
         await asyncio.gather(*starts)
         return ids
 
-    async def begun(self, id: str) -> None:
-        """Waits for a run that another one starts."""
+    async def has_child(self, id: str) -> None:
+        """Waits until a run knows of the run of its child."""
 
-        async def is_there() -> bool:
-            try:
-                await self.client.get_workflow_handle(id).describe()
-            except RPCError as error:
-                if error.status is not RPCStatusCode.NOT_FOUND:
-                    raise
-                return False
-            return True
+        async def knows() -> bool:
+            described = await self.client.get_workflow_handle(id).describe()
+            return any(child.run_id for child in described.raw_description.pending_children)
 
-        await expect.eventually(is_there, f"the start of {id}")
+        await expect.eventually(knows, f"a child of {id}")
 
     async def settles(self, look: Callable[[], Awaitable[Value]], expected: Value, what: str) -> None:
         """Claims that a list or a count is exact. Those of a Temporal server become so by and by."""
