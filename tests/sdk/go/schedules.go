@@ -23,7 +23,7 @@ var (
 	year   = temporal.NewSearchAttributeKeyInt64("GoYear")
 )
 
-// The cases of schedules: by their names only, beside the command line (stage cli).
+// The cases of schedules: by their names only.
 var schedules = map[string]func(*world){
 	"schedules_are_described_as_they_were_made": schedulesAreDescribedAsTheyWereMade,
 	"schedules_are_updated_in_each_part":        schedulesAreUpdatedInEachPart,

@@ -32,7 +32,7 @@ var (
 	remark  = temporal.NewSearchAttributeKeyString("GoRemark")
 )
 
-// The cases of lists and batches: by their names only, beside the command line (stage cli).
+// The cases of lists and batches: by their names only.
 var visibility = map[string]func(*world){
 	"runs_are_listed_and_counted":         runsAreListedAndCounted,
 	"typed_attributes_choose_runs":        typedAttributesChooseRuns,

@@ -51,9 +51,9 @@ PYTHON_SUITES = [
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
-# Of lists and batches: by their names only, beside the command line (stage cli).
+# Of lists and batches: by their names only.
 LISTS = ["visibility", "visibility.go"]
-# Of schedules: by their names only, beside the command line (stage cli).
+# Of schedules: by their names only.
 SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
