@@ -70,7 +70,7 @@ async fn the_server_and_its_namespaces_announce_what_they_can_and_nothing_else()
         signal_and_query_header: true,
         internal_error_differentiation: true,
         activity_failure_include_heartbeat: true,
-        supports_schedules: false,
+        supports_schedules: true,
         encoded_failure_attributes: true,
         build_id_based_versioning: true,
         upsert_memo: true,
@@ -104,7 +104,7 @@ async fn the_server_and_its_namespaces_announce_what_they_can_and_nothing_else()
         standalone_activity_batch_operations: false,
         standalone_activity_operator_commands: false,
     };
-    assert_eq!((info.supports_schedules, info.capabilities), (false, Some(expected)));
+    assert_eq!((info.supports_schedules, info.capabilities), (true, Some(expected)));
 }
 
 /// A signal whose text fields hold any bytes.
