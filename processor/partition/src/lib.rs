@@ -53,3 +53,4 @@ pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};
 pub use crate::stats::{Rejections, Stats};
 pub use crate::visibility::check::index_differences;
+pub use crate::visibility::reads::COUNT_GROUPS_MAX;

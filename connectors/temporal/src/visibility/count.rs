@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use everlog_partition::{VisibilityRead, VisibilityWant, WantedCount};
+use everlog_partition::{COUNT_GROUPS_MAX, CallFailure, VisibilityRead, VisibilityWant, WantedCount};
 use everlog_visibility::attribute::{Attribute, AttributeSource, SYSTEM, SystemAttribute};
 use everlog_visibility::query::Query;
 use tonic::Status;
 
 use crate::Gateway;
+use crate::codec::status;
 use crate::routing::partition_reads::{PartitionQuestion, ask};
 use crate::visibility::list::partitions_of;
 
@@ -34,7 +35,7 @@ pub(crate) struct CountedRuns {
 /// Counts the runs that match.
 ///
 /// # Errors
-/// UNAVAILABLE while a partition is served by nobody.
+/// UNAVAILABLE while a partition is served by nobody; INVALID_ARGUMENT where there are too many groups.
 pub(crate) async fn counts(
     gateway: &Gateway,
     namespace_id: &str,
@@ -60,6 +61,9 @@ pub(crate) async fn counts(
             };
             *counted.groups.entry(value).or_default() += group.count;
         }
+    }
+    if counted.groups.len() > COUNT_GROUPS_MAX {
+        return Err(status::of_failure(CallFailure::TooManyGroups { groups: COUNT_GROUPS_MAX }));
     }
     Ok(counted)
 }

@@ -33,8 +33,8 @@ const SLICE_ROWS: usize = 1_000;
 const VISITS_MAX: usize = 100_000;
 /// Bytes of the records of a page.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Groups of a count.
-const GROUPS_MAX: usize = 1_000;
+/// Groups of a count, at most: of one partition, and of all together.
+pub const COUNT_GROUPS_MAX: usize = 1_000;
 /// Rows that are looked at in a turn while an index is made.
 const BUILD_ROWS: usize = 200;
 
@@ -214,7 +214,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ) -> Result<CallResult<VisibilityAnswer>, Error> {
         let position = Some(LogPosition { offset: position.offset, ms: position.ms });
         Ok(match finished {
-            Finished::TooManyGroups => Err(CallFailure::TooManyGroups { groups: GROUPS_MAX }),
+            Finished::TooManyGroups => Err(CallFailure::TooManyGroups { groups: COUNT_GROUPS_MAX }),
             Finished::Page(ListPage { runs, reached }) => {
                 let runs =
                     runs.into_iter().map(|run| self.visible(namespace_id, run)).collect::<Result<_, _>>()?;
@@ -312,7 +312,7 @@ fn work(read: &VisibilityRead, stands: ListPosition) -> Option<(Work, ListPositi
                     kind: AttributeType::Keyword,
                 }),
             };
-            let request = CountRequest { namespace_id, filter, group_by, groups_max: GROUPS_MAX };
+            let request = CountRequest { namespace_id, filter, group_by, groups_max: COUNT_GROUPS_MAX };
             Some((Work::Count(Box::new(CountScan::new(request))), stands))
         }
     }
