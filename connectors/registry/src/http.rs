@@ -1,5 +1,6 @@
-//! Confluent's REST API: the routes, their parameters and their bodies.
+//! Confluent's REST API: the routes, their parameters and their bodies. What Apicurio's serializers call is in `apicurio`.
 
+mod apicurio;
 mod serve;
 
 use std::collections::HashMap;
@@ -55,6 +56,7 @@ pub fn router(registry: Registry) -> Router {
         .route("/config/{subject}", get(level_of).put(set_level_of).delete(unset_level_of))
         .route("/mode", get(mode).put(set_mode).delete(unset_mode))
         .route("/mode/{subject}", get(mode_of).put(set_mode_of).delete(unset_mode_of))
+        .merge(apicurio::routes())
         .fallback(async || failure(StatusCode::NOT_FOUND, 404, "HTTP 404 Not Found"))
         .method_not_allowed_fallback(async || {
             failure(StatusCode::METHOD_NOT_ALLOWED, 405, "HTTP 405 Method Not Allowed")

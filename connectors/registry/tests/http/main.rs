@@ -1,5 +1,6 @@
 //! The built-in registry by real HTTP, with clients of others; and the same conversation with a real registry.
 
+mod apicurio;
 mod deletion;
 mod load;
 mod paths;
