@@ -138,6 +138,7 @@ async fn answers_that_nobody_reads_are_bounded_and_let_go() -> anyhow::Result<()
     let is_let_go = async || {
         metric(&server, "everlog_answer_bytes").await == 0.0
             && metric(&server, "everlog_answers_lapsed_total").await > 0.0
+            && metric(&server, "everlog_history_reads").await == 0.0
     };
     patience::until("they are let go", is_let_go).await?;
     others_are_served(&server).await

@@ -50,6 +50,7 @@ pub use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
 pub use crate::routing::forward::Calls;
 pub use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 pub use crate::rpc::is_served;
+pub use crate::server::body_limits::CallBudgets;
 pub use crate::service::ApiServices;
 pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, TokenSigner};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
@@ -58,7 +59,7 @@ pub use tonic::body::Body;
 use crate::codec::validation::Checks;
 use crate::handlers::worker_registry::WorkerRegistry;
 use crate::routing::forward::ForwardLayer;
-use crate::server::body_limits::{BodyLimits, CallBudgets};
+use crate::server::body_limits::BodyLimits;
 use crate::server::history_pacing::HistoryPacing;
 use crate::server::transport::guarded;
 use crate::tasks::poller_registry::PollerRegistry;
@@ -248,9 +249,9 @@ impl Gateway {
         guarded(response, &self.metrics, self.limits.message_bytes_max)
     }
 
-    /// The budgets of all connections: bytes of requests, and of responses that clients have not received yet.
-    pub fn held(&self) -> [Arc<Budget>; 2] {
-        [Arc::clone(&self.budgets.requests), Arc::clone(&self.budgets.answers)]
+    /// The budgets that the calls of all connections share.
+    pub fn budgets(&self) -> CallBudgets {
+        self.budgets.clone()
     }
 
     /// The services, without the stages before them.

@@ -96,8 +96,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &backend, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &backend)?);
     metrics::watch_registry(&registry, &schemas);
-    let inbox = public_http::Inbox::default();
-    let routes = public_http::routes(config, listeners.face.1, &backend, &schemas, &inbox);
+    let (inbox, held) = (public_http::Inbox::default(), metrics::http_bytes(&registry, config));
+    let routes = public_http::routes(config, listeners.face.1, (&backend, &schemas), &inbox, held);
     tokio::spawn(http1::serve(listeners.face.0, routes));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
@@ -136,7 +136,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let commands =
         start_commands(config, &backend, cluster.as_ref(), (&schemas, &names), (&health, &registry));
     keep_public(config, &backend, (&schemas, &names), &running, (&inbox, &registry));
-    metrics::watch_held(&registry, calls.held());
+    metrics::watch_calls(&registry, calls.budgets());
     let mut gateway = NodeGateway::start(listeners.calls.0, calls);
     let addresses =
         Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };

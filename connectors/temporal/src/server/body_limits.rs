@@ -41,7 +41,8 @@ const ANSWER_BYTES: usize = 256;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The budgets that all calls share.
-pub(crate) struct CallBudgets {
+#[derive(Clone, Debug)]
+pub struct CallBudgets {
     /// Bytes of requests.
     pub requests: Arc<Budget>,
     /// Bytes of responses that clients have not received yet.
@@ -52,6 +53,8 @@ pub(crate) struct CallBudgets {
     pub arriving: Arc<Budget>,
     /// Responses that are being compressed.
     pub packing: Arc<Budget>,
+    /// Calls that read a page of history, or wait until fewer others do. Unbounded: the permits to read are.
+    pub reading: Arc<Budget>,
 }
 
 /// The services as clients reach them.
@@ -70,6 +73,7 @@ impl CallBudgets {
             streaming: Budget::new(STREAMS_MAX),
             arriving: Budget::new(limits.calls_max),
             packing: Budget::new((cores / 2).max(1)),
+            reading: Budget::new(usize::MAX),
         }
     }
 }

@@ -54,7 +54,9 @@ pub(crate) struct Call<'a> {
 /// Permits to read history: of the connection, and of the gateway. It travels among the extensions of the response.
 #[derive(Clone)]
 pub(crate) struct HistoryPermit {
-    _shares: Arc<[Option<OwnedSemaphorePermit>; 2]>,
+    _permits: Arc<[Option<OwnedSemaphorePermit>; 2]>,
+    /// Of `CallBudgets::reading`.
+    _counted: Option<Arc<Share>>,
 }
 
 fn forwarded_poll_id<R>(request: &Request<R>) -> Option<String> {
@@ -170,9 +172,10 @@ impl<'a> Call<'a> {
             Some(places) => Arc::clone(places).acquire_owned().await.ok(),
             None => None,
         };
+        let counted = self.gateway.budgets.reading.take(1).map(Arc::new);
         let own = place(self.peer.as_ref().map(|peer| &peer.readers)).await;
         let of_all = place(Some(&self.gateway.readers)).await;
-        drop(self.history_permit.set(HistoryPermit { _shares: Arc::new([own, of_all]) }));
+        drop(self.history_permit.set(HistoryPermit { _permits: Arc::new([own, of_all]), _counted: counted }));
     }
 
     /// What a response with a task is made with.

@@ -20,7 +20,7 @@ use crate::storage::log_backend::HealthSource;
 use crate::storage::row_directories::SetAside;
 use MetricKind::{Counts, Stands};
 pub use cluster::watch_cluster;
-pub use connections::{watch_held, watch_listeners};
+pub use connections::{http_bytes, watch_calls, watch_listeners};
 pub use registry::watch_registry;
 pub use waits::{watch_admission, watch_queues};
 

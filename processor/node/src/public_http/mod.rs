@@ -47,20 +47,20 @@ struct Guard {
     body_bytes_max: usize,
 }
 
-/// The routes, for a listener at this address.
+/// The routes, for a listener at this address. `held` bounds the bytes of requests and responses in progress.
 pub fn routes(
     config: &Config,
     address: SocketAddr,
-    backend: &LogBackend,
-    schemas: &Schemas,
+    (backend, schemas): (&LogBackend, &Schemas),
     inbox: &Inbox,
+    held: Arc<Budget>,
 ) -> Router {
     let within = Duration::from_millis(config.http.request_timeout_ms);
     let commands_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
     let guard = Guard {
         is_local: address.ip().is_loopback(),
         within,
-        held: Budget::new(config.http.bytes_max),
+        held,
         body_bytes_max: commands_bytes_max.max(config.registry.schema_bytes_max * 2),
     };
     let own = match backend {

@@ -1,6 +1,8 @@
 //! The metrics of connections, and of the bytes that calls hold.
 
+use everlog_config::Config;
 use everlog_listen::{Budget, Counts as Connections};
+use everlog_temporal::CallBudgets;
 
 use super::*;
 
@@ -22,9 +24,23 @@ pub(super) const LISTENERS: &[Row<Connections>] = rows! {
     };
 };
 
-pub(super) const HELD: &[Row<[Arc<Budget>; 2]>] = rows! {
-    Stands "everlog_request_bytes" "Bytes of requests in progress." |h| h[0].held() as f64;
-    Stands "everlog_answer_bytes" "Bytes of answers that clients have not read yet." |h| h[1].held() as f64;
+pub(super) const CALLS: &[Row<CallBudgets>] = rows! {
+    Stands "everlog_request_bytes" "Bytes of requests in progress." |b| b.requests.held() as f64;
+    Stands "everlog_answer_bytes" "Bytes of answers that clients have not read yet." |b| b.answers.held() as f64;
+    Stands "everlog_requests_arriving" "Requests that have arrived in part." |b| b.arriving.held() as f64;
+    Stands "everlog_history_reads" "Calls that read a page of history or wait to; `gateway.readers_max` of them read." |b| {
+        b.reading.held() as f64
+    };
+    Stands "everlog_answers_in_compression" "Answers that are being compressed; at most half as many as there are cores." |b| {
+        b.packing.held() as f64
+    };
+    Stands "everlog_streaming_calls" "Calls of health and reflection; at most 1,000." |b| b.streaming.held() as f64;
+};
+
+pub(super) const HTTP: &[Row<Budget>] = rows! {
+    Stands "everlog_http_bytes" "Bytes of requests and answers over HTTP in progress; at most `http.bytes_max`." |b| {
+        b.held() as f64
+    };
 };
 
 /// Adds connections, by the purpose of their listeners.
@@ -34,7 +50,15 @@ pub fn watch_listeners(registry: &Registry, counts: Vec<(&'static str, Arc<Conne
     });
 }
 
-/// Adds the bytes that calls hold.
-pub fn watch_held(registry: &Registry, held: [Arc<Budget>; 2]) {
-    add(registry, HELD, None, move |visit| visit("", &held));
+/// Adds what calls hold.
+pub fn watch_calls(registry: &Registry, budgets: CallBudgets) {
+    add(registry, CALLS, None, move |visit| visit("", &budgets));
+}
+
+/// The budget of bytes that requests and responses over HTTP hold, with its metric.
+pub fn http_bytes(registry: &Registry, config: &Config) -> Arc<Budget> {
+    let held = Budget::new(config.http.bytes_max);
+    let shown = Arc::clone(&held);
+    add(registry, HTTP, None, move |visit| visit("", &shown));
+    held
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use expect_test::expect_file;
 
-use super::connections::{HELD, LISTENERS};
+use super::connections::{CALLS, HTTP, LISTENERS};
 use super::registry::{REGISTRY, REGISTRY_WORK};
 use super::waits::{ADMISSION, QUEUES};
 use super::*;
@@ -36,7 +36,8 @@ fn parts() -> Vec<MetricsPart> {
         part("The node", "", NODE),
         part("", "version", BUILD),
         part("Connections", "listener", LISTENERS),
-        part("", "", HELD),
+        part("", "", CALLS),
+        part("", "", HTTP),
         part("Partitions", "partition", PARTITION),
         part("What waits for partitions", "partition", ADMISSION),
         part("Task queues", "", QUEUES),
