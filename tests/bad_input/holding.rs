@@ -2,14 +2,15 @@
 //! nothing is said. It holds so much and no more, for so long and no longer, and others are answered meanwhile.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
     GetWorkflowExecutionHistoryRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
 };
-use everlog_tests::server::{DESCRIPTORS, Server, is_on_kafka};
+use everlog_tests::server::{DESCRIPTORS, LOG, Server, is_on_kafka};
 use everlog_tests::{page, patience};
 use h2::client::{ResponseFuture, SendRequest};
 use prost::{Message, Name};
@@ -167,5 +168,41 @@ async fn silent_connections_leave_descriptors_to_others() -> anyhow::Result<()> 
     assert!(made_room > 0.0, "{made_room}");
     let open = metric(&server, "process_open_fds").await;
     assert!(open < f64::from(most), "{open} descriptors of {most}");
+    Ok(())
+}
+
+/// Failed accepts of one listener while a client waits. One that does not pause makes hundreds of thousands in a second.
+const ACCEPTS_FAILED_MAX: f64 = 1_000.0;
+
+/// The server gets no descriptor whose number is as large as this.
+fn limit_descriptors(server: &Server, most: u32) -> anyhow::Result<()> {
+    let pid = server.pid().to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid]).arg(format!("--nofile={most}:")).status()?;
+    ensure!(set.success(), "prlimit failed");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_gets_no_descriptor_says_so_pauses_and_goes_on() -> anyhow::Result<()> {
+    let (dir, log_dir) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let log = log_dir.path().join("log");
+    let most = 1_024;
+    let variables = [(DESCRIPTORS, "1024"), (LOG, log.to_str().context("a path is text")?)];
+    let server = Server::start(dir.path(), &variables).await?;
+    limit_descriptors(&server, 0)?;
+    let addresses = [server.address(), server.http_address(), server.metrics_address()];
+    let mut waiting = Vec::new();
+    for address in addresses {
+        waiting.push(TcpStream::connect(address).await?);
+    }
+    let all_say_so = async || {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        said.matches("connection not accepted").count() >= addresses.len()
+    };
+    patience::until("each listener says so", all_say_so).await?;
+    limit_descriptors(&server, most)?;
+    others_are_served(&server).await?;
+    let failed = metric(&server, "everlog_connections_failed_total").await;
+    assert!((3.0..ACCEPTS_FAILED_MAX).contains(&failed), "{failed} accepts failed");
     Ok(())
 }
