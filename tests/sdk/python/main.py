@@ -56,7 +56,7 @@ LISTS = ["visibility", "visibility.go"]
 # Of schedules: by their names only.
 SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
-LANGUAGE_SUITES = ["typescript", "java"]
+LANGUAGE_SUITES = ["typescript", "schedules.typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
 SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
 # A program's last line, and what Maven paints.
@@ -119,13 +119,13 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         LEFT.append(broker.stop)
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
-    go_programs = [LISTS[-1], SCHEDULES[-1]]
+    parts = [suite for suite in LISTS + SCHEDULES + LANGUAGE_SUITES if "." in suite]
     of_python = [
         s
         for s in wanted
-        if s.split(".")[0] in [*PYTHON_SUITES, *LISTS, *SCHEDULES] and s not in go_programs
+        if s.split(".")[0] in [*PYTHON_SUITES, *LISTS, *SCHEDULES] and s not in parts
     ]
-    programs = [s for s in ["go", *LANGUAGE_SUITES, *go_programs] if s in wanted]
+    programs = [s for s in ["go", "typescript", "java", *parts] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address

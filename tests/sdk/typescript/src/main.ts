@@ -22,6 +22,7 @@ import * as nondeterminism from './nondeterminism';
 import { MOST_MS } from './patience';
 import * as queries from './queries';
 import * as queues from './queues';
+import * as schedules from './schedules';
 import * as scopes from './scopes';
 import * as updates from './updates';
 import { World, type Server } from './world';
@@ -77,17 +78,25 @@ const CASES: Record<string, (world: World) => Promise<void>> = {
   updates_in_flight_are_bounded: limits.boundUpdatesInFlight,
 };
 
+/** By their name only. */
+const SCHEDULES: typeof CASES = {
+  schedules_are_described_as_they_were_made: schedules.areDescribedAsTheyWereMade,
+  schedules_are_updated_and_paused: schedules.areUpdatedAndPaused,
+  schedules_are_listed: schedules.areListed,
+  schedules_backfill_and_are_triggered: schedules.backfillAndAreTriggered,
+  schedules_keep_runs_from_overlapping: schedules.keepRunsFromOverlapping,
+};
+
 /** How many cases run beside each other: each has a worker, and threads. */
 const BESIDE = 6;
 
 /** Prints the line of a case; whether it passed. */
-async function runCase(server: Server, name: string): Promise<boolean> {
+async function runCase(server: Server, name: string, run: (world: World) => Promise<void>): Promise<boolean> {
   const begun = Date.now();
   const world = new World(server, `typescript-${name}-${randomUUID()}`);
   const deadline = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('not done in time')), 2 * MOST_MS).unref());
   try {
-    const run = CASES[name](world).then(() => world.closeAndReplay());
-    await Promise.race([run, deadline]);
+    await Promise.race([run(world).then(() => world.closeAndReplay()), deadline]);
     console.log(`ok typescript.${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
     return true;
   } catch (error) {
@@ -102,7 +111,7 @@ function oneLine(error: unknown): string {
   return words.replace(/\s+/g, ' ');
 }
 
-async function main(address: string): Promise<number> {
+async function main(address: string, cases: typeof CASES): Promise<number> {
   // Most cases make things fail on purpose.
   const logger = new DefaultLogger('ERROR', () => undefined);
   const telemetryOptions = { logging: { filter: 'off', forward: {} } };
@@ -117,10 +126,10 @@ async function main(address: string): Promise<number> {
     encodedBundle: await bundleOf('./workflows', { failureConverterPath: require.resolve('./failures') }),
   };
   const server = { address, client, connection, ...bundles };
-  const names = Object.keys(CASES);
+  const waiting = Object.entries(cases);
   const results: boolean[] = [];
   const lane = async (): Promise<void> => {
-    for (let name = names.shift(); name; name = names.shift()) results.push(await runCase(server, name));
+    for (let next = waiting.shift(); next; next = waiting.shift()) results.push(await runCase(server, ...next));
   };
   await Promise.all(Array.from({ length: BESIDE }, lane));
   const failed = results.filter((passed) => !passed).length;
@@ -128,11 +137,12 @@ async function main(address: string): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-if (process.argv.length !== 3) {
-  console.error('usage: main HOST:PORT');
+const [address, part, ...further] = process.argv.slice(2);
+if (!address || further.length || (part && part !== 'schedules')) {
+  console.error('usage: main HOST:PORT [schedules]');
   process.exit(2);
 }
-main(process.argv[2]).then(
+main(address, part ? SCHEDULES : CASES).then(
   (code) => process.exit(code),
   (error) => {
     console.log(`FAIL typescript.connect: ${oneLine(error)}\n0 passed, 1 failed`);

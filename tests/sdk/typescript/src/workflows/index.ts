@@ -11,6 +11,7 @@ export * from './limits';
 export * from './markers';
 export * from './outside';
 export * from './pending';
+export * from './planned';
 export * from './register';
 export * from './scopes';
 export * from './tally';
