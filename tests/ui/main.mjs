@@ -5,15 +5,19 @@ import * as actions from './actions.mjs';
 import * as cluster from './cluster.mjs';
 import * as lists from './lists.mjs';
 import * as runs from './runs.mjs';
+import * as schedules from './schedules.mjs';
 
-const all = Object.entries({ lists, runs, cluster, actions }).flatMap(([suite, { cases }]) =>
+/** Run by their names only. */
+const BY_NAME = ['schedules'];
+const all = Object.entries({ lists, runs, cluster, actions, schedules }).flatMap(([suite, { cases }]) =>
   Object.entries(cases).map(([name, run]) => ({ suite, name, run })),
 );
 const settings = JSON.parse(await readFile(process.argv[2], 'utf8'));
 // Those that the cases have begun, the newest first.
 settings.jobs = [];
 const wanted = process.argv.slice(3);
-const isWanted = (each) => !wanted.length || wanted.includes(each.suite) || wanted.includes(`${each.suite}.${each.name}`);
+const isWanted = (each) =>
+  (!wanted.length && !BY_NAME.includes(each.suite)) || wanted.includes(each.suite) || wanted.includes(`${each.suite}.${each.name}`);
 const browser = await Site.launch(settings);
 process.on('SIGTERM', () => browser.close().finally(() => process.exit(143)));
 let passed = 0;
