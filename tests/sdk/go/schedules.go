@@ -60,13 +60,27 @@ func Planned(ctx workflow.Context, script string) (int, error) {
 	return count + 1, ctx.Err()
 }
 
-// addAttributes registers the search attributes of the cases.
+// addAttributes registers the search attributes of the cases. A server may take a moment to know a name.
 func (w *world) addAttributes() {
 	types := map[string]enums.IndexedValueType{season.GetName(): season.GetValueType(), year.GetName(): year.GetValueType()}
 	_, err := w.OperatorService().AddSearchAttributes(w, &operatorservice.AddSearchAttributesRequest{
 		Namespace: client.DefaultNamespace, SearchAttributes: types,
 	})
 	w.must(err)
+	options := client.ScheduleOptions{
+		ID: w.id(), Action: w.action("count"),
+		TypedSearchAttributes: temporal.NewSearchAttributes(season.ValueSet("any"), year.ValueSet(1)),
+	}
+	w.until(func() bool {
+		handle, err := w.ScheduleClient().Create(w, options)
+		var invalid *serviceerror.InvalidArgument
+		if errors.As(err, &invalid) {
+			return false
+		}
+		w.must(err)
+		w.must(handle.Delete(w))
+		return true
+	})
 }
 
 // action is what the schedules of a case do.
@@ -358,6 +372,7 @@ func schedulesAreListed(w *world) {
 	lists(fmt.Sprintf("ScheduleId = '%s'", ids[1]), 1000, ids[1])
 	w.must(w.ScheduleClient().GetHandle(w, ids[1]).Pause(w, client.SchedulePauseOptions{}))
 	lists(own+" AND TemporalSchedulePaused = true", 1000, ids[0], ids[1], ids[2], ids[4])
+	w.acted(w.ScheduleClient().GetHandle(w, ids[3]), 1)
 	w.settles(func() any { return len(list(fmt.Sprintf("ScheduleId = '%s'", ids[3]), 1)[0].RecentActions) }, 1, "its action")
 	entry := list(fmt.Sprintf("ScheduleId = '%s'", ids[3]), 1)[0]
 	w.equal([]any{entry.Note, entry.Paused, entry.WorkflowType.Name}, []any{"note 3", false, "Planned"}, "what it is")
