@@ -53,7 +53,7 @@ impl Sdk {
             }
             Self::Java => {
                 let text = read("tests/sdk/java/src/main/java/programs/Main.java".into());
-                text.contains(&format!("CASES.put(\"{name}\","))
+                text.contains(&format!(".put(\"{name}\","))
             }
         }
     }

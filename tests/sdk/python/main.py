@@ -56,7 +56,7 @@ LISTS = ["visibility", "visibility.go"]
 # Of schedules: by their names only.
 SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
-LANGUAGE_SUITES = ["typescript", "schedules.typescript", "java"]
+LANGUAGE_SUITES = ["typescript", "schedules.typescript", "java", "schedules.java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
 SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
 # A program's last line, and what Maven paints.

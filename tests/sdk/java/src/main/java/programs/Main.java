@@ -76,17 +76,30 @@ public final class Main {
     CASES.put("updates_in_flight_are_bounded", Limits::boundUpdatesInFlight);
   }
 
+  /** By their name only. */
+  private static final Map<String, Case> SCHEDULES = new LinkedHashMap<>();
+
+  static {
+    SCHEDULES.put("schedules_are_described_as_they_were_made", Schedules::areDescribedAsTheyWereMade);
+    SCHEDULES.put("schedules_are_updated_paused_and_deleted", Schedules::areUpdatedPausedAndDeleted);
+    SCHEDULES.put("schedules_are_listed", Schedules::areListed);
+    SCHEDULES.put("schedules_backfill_and_are_triggered", Schedules::backfillAndAreTriggered);
+    SCHEDULES.put("schedules_keep_runs_from_overlapping", Schedules::keepRunsFromOverlapping);
+  }
+
   private Main() {}
 
   public static void main(String[] arguments) throws Exception {
-    if (arguments.length != 1) {
-      System.err.println("usage: Main HOST:PORT");
+    boolean ofSchedules = arguments.length == 2 && arguments[1].equals("schedules");
+    if (arguments.length != 1 && !ofSchedules) {
+      System.err.println("usage: Main HOST:PORT [schedules]");
       Runtime.getRuntime().halt(2);
     }
+    Map<String, Case> cases = ofSchedules ? SCHEDULES : CASES;
     WorkflowServiceStubs service = connect(arguments[0]);
     AtomicInteger passed = new AtomicInteger();
     ExecutorService lanes = Executors.newFixedThreadPool(BESIDE);
-    CASES.forEach(
+    cases.forEach(
         (name, function) ->
             lanes.execute(
                 () -> {
@@ -96,7 +109,7 @@ public final class Main {
                 }));
     lanes.shutdown();
     lanes.awaitTermination(1, TimeUnit.DAYS);
-    int failed = CASES.size() - passed.get();
+    int failed = cases.size() - passed.get();
     System.out.println(passed + " passed, " + failed + " failed");
     System.out.flush();
     Runtime.getRuntime().halt(failed == 0 ? 0 : 1);

@@ -69,6 +69,7 @@ final class World implements AutoCloseable {
     Nondeterminism.ChangingImpl.class,
     Queues.BatchImpl.class,
     Registers.RegisterImpl.class,
+    Schedules.PlannedImpl.class,
     Scopes.ScopedImpl.class,
     Scopes.TimersImpl.class,
     Updates.TallyImpl.class,
