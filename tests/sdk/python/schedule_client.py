@@ -202,12 +202,14 @@ async def what_is_no_schedule_is_refused(world: World) -> None:
         other.CopyFrom(request)
         other.schedule.action.start_workflow.ClearField(field)
         await expect.refused(RPCStatusCode.INVALID_ARGUMENT, service.create_schedule(other))
-    request.schedule.action.Clear()
-    error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, service.create_schedule(request))
-    expect.equal(error.message, "Only StartWorkflow action is supported for schedules", "no action")
-    patch = PatchScheduleRequest(namespace=NAMESPACE, schedule_id=world.id("nobody"), request_id="x")
-    error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, service.patch_schedule(patch))
-    expect.equal(error.message, "Patch is not set on request.", "no patch")
+    # A Temporal server of this version looks for neither an action nor a patch.
+    if not world.reference:
+        request.schedule.action.Clear()
+        error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, service.create_schedule(request))
+        expect.equal(error.message, "Only StartWorkflow action is supported for schedules", "no action")
+        patch = PatchScheduleRequest(namespace=NAMESPACE, schedule_id=world.id("nobody"), request_id="x")
+        error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, service.patch_schedule(patch))
+        expect.equal(error.message, "Patch is not set on request.", "no patch")
 
 
 def unknown() -> TypedSearchAttributes:
