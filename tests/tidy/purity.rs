@@ -1,4 +1,4 @@
-//! What the pure crates may not know. The engine: clock, randomness, IO, async, log lines, HashMap. The partition:
+//! What the pure crates may not know. The engine, and what it knows of schedules: clock, randomness, IO, async, log lines, HashMap. The partition:
 //! a thread, socket, timer or clock of its own.
 //!
 //! The crate graph (`graph.rs`) keeps other crates out; this keeps out what the standard library offers.
@@ -7,6 +7,7 @@ use crate::rust::{Parted, Token, follows, parted, tokens_outside_tests};
 use crate::tree::none;
 
 const ENGINE: &str = "processor/engine/src/";
+const SCHEDULES: &str = "processor/schedules/src/";
 const PARTITION: &str = "processor/partition/src/";
 
 /// The modules of std, core and alloc that are the same on every machine and at every time.
@@ -63,7 +64,7 @@ const FLOAT_CALLS: &[&str] = &[
 
 #[test]
 fn the_engine_knows_no_clock_no_chance_and_no_world() {
-    let problems = problems_in(ENGINE, impurity);
+    let problems = [problems_in(ENGINE, impurity), problems_in(SCHEDULES, impurity)].concat();
     none(&problems, "decide() may depend on nothing but the state and the journal record:");
 }
 
