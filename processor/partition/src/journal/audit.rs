@@ -60,7 +60,8 @@ fn of(task: &TaskRef) -> ReadyId {
 
 /// The tasks of a run that a worker can have.
 fn ready(key: &RunKey, run: &Run) -> impl Iterator<Item = ReadyId> {
-    let task = run.head.task.as_ref().filter(|task| !task.is_started());
+    // One that rests is offered to nobody.
+    let task = run.head.task.as_ref().filter(|task| !task.is_started() && !task.is_resting());
     let task = task.map(|task| (task.scheduled_event_id, task.attempt));
     let activities = run.activities.values().filter(|activity| activity.is_ready());
     let activities = activities.map(|activity| (activity.scheduled_event_id, activity.attempt));
