@@ -3,6 +3,7 @@
 mod harness;
 mod levels;
 mod rests;
+mod schedules;
 mod updates;
 
 use std::sync::atomic::Ordering;
