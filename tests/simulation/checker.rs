@@ -25,6 +25,7 @@ use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::observations::{Observations, fingerprint};
 use crate::public::{Command, Wanted};
 use crate::resets;
+use crate::schedules;
 use crate::updates;
 use crate::workflow::LEAF;
 
@@ -40,6 +41,7 @@ pub fn check(broker: &Shared, observations: &Observations, owner: Option<&Node>)
             signals(observations, &histories, &mut found);
             resets::check(&observations.taken_back, &histories, &mut found);
             updates::check(&observations.updates, &histories, &mut found);
+            schedules::check(observations.fired, &histories, &mut found);
             found.extend(commanded(stored, observations, &histories).err());
             ended(observations, &histories, &mut found);
         }

@@ -46,6 +46,8 @@ pub struct Node {
     pub recovered_ms: i64,
     /// Uncommitted bytes that its partition may keep.
     pub overlay_bytes_max: usize,
+    /// The level of decisions that it names.
+    pub level: u32,
     /// Its public face, where there is one.
     pub gateway: Option<Rc<Gateway>>,
     /// Its side of what nodes do for each other, where they do.
@@ -55,13 +57,13 @@ pub struct Node {
     life: u64,
 }
 
-/// Nodes are not configured alike: each gives its workers other advice, and the first names another level of decisions.
-pub fn config(node: usize, instance: u64, overlay_bytes_max: usize) -> Config {
+/// Nodes are not configured alike: each gives its workers other advice, and mostly names another level of decisions.
+pub fn config(node: usize, level: u32, instance: u64, overlay_bytes_max: usize) -> Config {
     Config {
         node: format!("node-{node}"),
         public: Arc::new(Unnamed),
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
-        level: level::LATEST.min(node as u32),
+        level,
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
         overlay_bytes_max,
@@ -97,6 +99,7 @@ impl Node {
             retry_ms: None,
             recovered_ms: 0,
             overlay_bytes_max: 64 << 20,
+            level: level::LATEST.min(id as u32),
             gateway: None,
             desk: None,
             dispatcher,
@@ -147,8 +150,11 @@ impl Node {
         self.life = instance;
         let (log, store, dispatcher) =
             (self.log.clone(), Store::new(self.disk.clone()), self.dispatcher.clone());
-        let (send, config, stats) =
-            (post(&self.inbox, instance), config(self.id, instance, self.overlay_bytes_max), Arc::default());
+        let (send, config, stats) = (
+            post(&self.inbox, instance),
+            config(self.id, self.level, instance, self.overlay_bytes_max),
+            Arc::default(),
+        );
         let recovered = match &former {
             None => Partition::recover(PARTITION, log, store, dispatcher, send, config, stats),
             Some(former) => Partition::resume(former, PARTITION, log, store, dispatcher, send, config, stats),

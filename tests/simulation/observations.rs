@@ -54,6 +54,8 @@ pub struct Observations {
     pub updates: BTreeMap<String, UpdateEnd>,
     /// Workflows that are reset.
     pub taken_back: BTreeMap<String, TakenBack>,
+    /// Runs that schedules have started, by their own account.
+    pub fired: u64,
 }
 
 pub fn fingerprint(event: &HistoryEvent) -> u64 {

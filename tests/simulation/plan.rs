@@ -53,6 +53,8 @@ pub struct Plan {
     pub updates: bool,
     /// Somebody takes a workflow back.
     pub resets: bool,
+    /// There is a schedule, and all nodes know of schedules.
+    pub schedules: bool,
     /// Public commands come along, too.
     pub forwards: bool,
     /// The topic of public commands is deleted and made again.
@@ -89,6 +91,7 @@ impl Plan {
             shocks: Vec::new(),
             updates: false,
             resets: false,
+            schedules: false,
             forwards: false,
             commands_made_again: false,
             poison: false,
@@ -114,6 +117,7 @@ impl Plan {
         plan.updates = dice.permille(400);
         plan.resets = dice.permille(300);
         plan.homes = nodes > 1 && dice.permille(500);
+        plan.schedules = dice.permille(300);
         plan
     }
 

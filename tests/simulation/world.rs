@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use everlog_engine::level;
 use everlog_log::Log;
 use everlog_partition::{Error, TaskKind};
 use everlog_wire::{Body, Error as WireError, Record as Entry};
@@ -42,6 +43,8 @@ const SKEW_MS: i64 = 10_000;
 const OVERLAY_SLACK_BYTES: u64 = 16 << 10;
 /// The same for the histories of runs that a reset has made, which come at once.
 const RESET_SLACK_BYTES: u64 = 48 << 10;
+/// The same for the runs that one firing starts and ends, and for what goes between them and their schedule.
+const SCHEDULE_SLACK_BYTES: u64 = 16 << 10;
 /// More steps than any seed needs.
 const STEPS_MAX: u64 = 400_000;
 
@@ -172,6 +175,10 @@ impl World {
         }
         if self.plan.resets {
             clients += self.populate_with_regret();
+        }
+        if self.plan.schedules {
+            self.tasks.spawn(self.context.clone().schedule(self.plan.chaos_ms, self.dice.fork()));
+            clients += 1;
         }
         self.context.observations.borrow_mut().people_left = clients;
         for number in 0..4 {
@@ -340,7 +347,9 @@ impl World {
             let bytes = partition.stats().overlay_bytes.load(Ordering::Relaxed);
             self.verdict.overlay_bytes = self.verdict.overlay_bytes.max(bytes);
             let resets = if self.plan.resets { RESET_SLACK_BYTES } else { 0 };
-            if bytes > self.plan.overlay_bytes_max as u64 * 2 + OVERLAY_SLACK_BYTES + resets {
+            let schedules = if self.plan.schedules { SCHEDULE_SLACK_BYTES } else { 0 };
+            let slack_bytes = OVERLAY_SLACK_BYTES + resets + schedules;
+            if bytes > self.plan.overlay_bytes_max as u64 * 2 + slack_bytes {
                 self.verdict.violations.push(format!("{bytes} bytes wait for a commit"));
             }
         }
@@ -556,6 +565,9 @@ fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, plan: &Plan) -> 
     }
     let mut node = Node::start(id, broker, &clock.shared(), disk);
     node.overlay_bytes_max = plan.overlay_bytes_max;
+    if plan.schedules {
+        node.level = level::LATEST;
+    }
     node.gateway = plan.gateways.then(|| Rc::new(Gateway::over(&node.router)));
     debug_assert_eq!(node.log.partitions(), PARTITIONS);
     node
