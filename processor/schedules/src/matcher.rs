@@ -65,6 +65,11 @@ impl MatchBudget {
         Self { steps }
     }
 
+    /// Steps that are left.
+    pub fn left(&self) -> u32 {
+        self.steps
+    }
+
     /// True when no further candidate may be looked for.
     pub fn is_spent(&self) -> bool {
         self.steps == 0

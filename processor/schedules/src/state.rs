@@ -7,8 +7,9 @@
 //!                    +-----later-------+
 //! ```
 //!
-//! Each function is one step: it works a bounded amount, and [`ScheduleState::next_alarm_ms`] says when the next one is to
-//! come, which is at once where something is left. Nothing but the arguments decides.
+//! Each function is a step, or two where a user changes something: it works a bounded amount, and
+//! [`ScheduleState::next_alarm_ms`] says when the next one is to come, which is at once where something is left. Nothing
+//! but the arguments decides.
 
 mod alarm;
 mod answers;

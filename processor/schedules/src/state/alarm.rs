@@ -53,7 +53,8 @@ impl ScheduleState {
     /// Actual times to come, at most `max` and no more than actions remain, in ms since 1970. While paused they are those
     /// that would come.
     pub fn future_times_ms(&self, plan: &SchedulePlan, now_ms: i64, max: usize) -> Vec<i64> {
-        let mut max = max;
+        // Each search would look through all that is excluded once more.
+        let mut max = if self.next_kind() == NextTimeKind::TooManyExclusions { 0 } else { max };
         if self.settings.is_limited {
             max = max.min(usize::try_from(self.settings.remaining).unwrap_or(0));
         }
