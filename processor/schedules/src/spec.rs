@@ -103,7 +103,7 @@ pub struct CalendarSpec {
     /// 0 to 6, 0 = Sunday.
     #[prost(message, repeated, tag = "7")]
     pub day_of_week: Vec<ValueRange>,
-    /// What the user says of it, at most [`COMMENT_MAX_BYTES`].
+    /// What the user says of it, at most [`COMMENT_MAX_BYTES`] unless it is excluded.
     #[prost(string, tag = "8")]
     pub comment: String,
 }
@@ -221,9 +221,9 @@ impl ScheduleSpec {
             }
             spec.zone_name = zone;
         }
-        spec.calendars.iter().try_for_each(ranges::check)?;
+        spec.calendars.iter().try_for_each(|calendar| ranges::check(calendar, false))?;
         spec.intervals.iter().try_for_each(check_interval)?;
-        spec.excluded.iter().try_for_each(ranges::check)?;
+        spec.excluded.iter().try_for_each(|calendar| ranges::check(calendar, true))?;
         Ok(spec)
     }
 

@@ -25,8 +25,9 @@ fn fields(calendar: &CalendarSpec) -> [FieldRanges<'_>; 7] {
     ]
 }
 
-/// Refuses values out of their field's limits, with all that is wrong.
-pub(super) fn check(calendar: &CalendarSpec) -> Result<(), SpecError> {
+/// Refuses values out of their field's limits, with all that is wrong. What is said of an excluded calendar may be long, as
+/// on Temporal's server.
+pub(super) fn check(calendar: &CalendarSpec, is_excluded: bool) -> Result<(), SpecError> {
     let mut wrong = Vec::new();
     for (name, ranges, values) in fields(calendar) {
         for range in ranges {
@@ -38,7 +39,7 @@ pub(super) fn check(calendar: &CalendarSpec) -> Result<(), SpecError> {
             }
         }
     }
-    if calendar.comment.len() > COMMENT_MAX_BYTES {
+    if !is_excluded && calendar.comment.len() > COMMENT_MAX_BYTES {
         wrong.push("comment is too long".to_owned());
     }
     if wrong.is_empty() {
