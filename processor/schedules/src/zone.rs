@@ -1,7 +1,7 @@
 //! Time zones: how far the clocks are ahead of UTC, and when that changes.
 //!
 //! A zone is one of the database that is compiled in, or is read from the content of a TZif file. Only times from 1970
-//! to the end of 2100 matter.
+//! to the end of 2100 matter. In its last year a named zone has no changes, since the database's tables end before it.
 
 mod posix_rule;
 mod tzif;
