@@ -31,6 +31,8 @@ use crate::{CallFuture, Gateway, Limits};
 
 /// The services whose calls have one request and one answer.
 const UNARY: &str = "/temporal.api.";
+/// The service whose calls have one request, and answers as long as the client wants.
+const HEALTH: &str = "/grpc.health.v1.Health/";
 /// Bytes that a call of another service (reflection, health) may send. Their requests have a name or two.
 const STREAM_BYTES_MAX: usize = 64 << 10;
 /// Calls of other services in progress. Health watches last as long as their client.
@@ -110,6 +112,14 @@ where
             };
             let request = request.map(|body| Body::new(Limited::new(body, STREAM_BYTES_MAX)));
             return Box::pin(async move {
+                let call = BoundedCall { gateway: &gateway, peer, began: Instant::now() };
+                let request = match call.streaming(request).await {
+                    Ok(request) => request,
+                    Err(refusal) => {
+                        gateway.metrics.count_unread(&refusal);
+                        return Ok(refusal.into_http());
+                    }
+                };
                 let response = gateway.guarded(inner.call(request).await?);
                 Ok(response.map(|body| Body::new(everlog_listen::HeldBody::new(body, place))))
             });
@@ -157,6 +167,19 @@ impl BoundedCall<'_> {
         let late = self.began.checked_add(told.unwrap_or(Duration::MAX).saturating_add(GRACE));
         let until = Instant::now() + answer_within;
         self.outward(response, late.map_or(until, |late| late.min(until)), takes_gzip).await
+    }
+
+    /// A call of another service. Java's SDK compresses its health check.
+    async fn streaming(&self, request: Request<Body>) -> Result<Request<Body>, Status> {
+        if !request.uri().path().starts_with(HEALTH) {
+            return Ok(request);
+        }
+        let (mut head, body) = request.into_parts();
+        let held = self.received(&head.headers, body, grpc_timeout::of(&head.headers)).await?;
+        let encoding = head.headers.remove("grpc-encoding");
+        let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
+        let message = compression::unpacked(held.body, encoding, STREAM_BYTES_MAX)?;
+        Ok(Request::from_parts(head, Body::new(Full::new(message))))
     }
 
     /// The whole body, or a little more than the largest message: the service then refuses it.

@@ -59,6 +59,13 @@ async fn requests_and_answers_may_be_compressed() {
     zipping.get_system_info(GetSystemInfoRequest {}).await.expect("answered");
     let status = zipping.signal_workflow_execution(signal("w", 1 << 20)).await.expect_err("no such run");
     assert_eq!(status.code(), Code::NotFound);
+    // Java's SDK sends its health check so before anything else.
+    let mut health = HealthClient::new(front.channel.clone()).send_compressed(Gzip);
+    let healthy = health.check(HealthCheckRequest::default()).await.expect("answered").into_inner();
+    assert_eq!(healthy.status, 1);
+    let bomb = HealthCheckRequest { service: "x".repeat(4 << 20) };
+    let status = health.check(bomb).await.expect_err("a bomb");
+    assert!(status.message().starts_with("grpc: received message after decompression larger than max"));
 }
 
 /// Each of them turns something on in SDKs: only what works is announced.
