@@ -44,8 +44,9 @@ pub(crate) async fn create(
     request: CreateScheduleRequest,
 ) -> Result<CreateScheduleResponse, Status> {
     let execution = execution(call, &request.schedule_id)?;
-    check_request(call, &request.request_id, &request.identity)?;
     let checks = call.checks();
+    checks.id("RequestId", &request.request_id)?;
+    checks.length("Identity", &request.identity)?;
     let (definition, settings) = definition::read(call, &request.schedule_id, request.schedule)?;
     checks.memo(request.memo.as_ref())?;
     let search_attributes = typed(call, request.search_attributes)?;
@@ -67,7 +68,7 @@ pub(crate) async fn update(
     request: UpdateScheduleRequest,
 ) -> Result<UpdateScheduleResponse, Status> {
     let execution = execution(call, &request.schedule_id)?;
-    check_request(call, &request.request_id, &request.identity)?;
+    check_change(call, &request.request_id, &request.identity)?;
     let (definition, settings) = definition::read(call, &request.schedule_id, request.schedule)?;
     call.checks().memo(request.memo.as_ref())?;
     let search_attributes = typed(call, request.search_attributes)?;
@@ -89,7 +90,7 @@ pub(crate) async fn patch(
     request: PatchScheduleRequest,
 ) -> Result<PatchScheduleResponse, Status> {
     let execution = execution(call, &request.schedule_id)?;
-    check_request(call, &request.request_id, &request.identity)?;
+    check_change(call, &request.request_id, &request.identity)?;
     let patch = request.patch.ok_or_else(|| invalid("Patch is not set on request."))?;
     let patch = PatchSchedule { request_id: request.request_id, patch: patch_record(patch)? };
     send(call, execution, Request::PatchSchedule(patch)).await?;
@@ -181,9 +182,10 @@ fn execution(call: &Call<'_>, schedule_id: &str) -> Result<WorkflowExecution, St
     Ok(WorkflowExecution { workflow_id, run_id: String::new() })
 }
 
-fn check_request(call: &Call<'_>, request_id: &str, identity: &str) -> Result<(), Status> {
+/// A change may have no request id: it is then one of its own each time that it arrives.
+fn check_change(call: &Call<'_>, request_id: &str, identity: &str) -> Result<(), Status> {
     let checks = call.checks();
-    checks.id("RequestId", request_id)?;
+    checks.length("RequestId", request_id)?;
     checks.length("Identity", identity)
 }
 
