@@ -7,8 +7,6 @@ import * as lists from './lists.mjs';
 import * as runs from './runs.mjs';
 import * as schedules from './schedules.mjs';
 
-/** Run by their names only. */
-const BY_NAME = ['schedules'];
 const all = Object.entries({ lists, runs, cluster, actions, schedules }).flatMap(([suite, { cases }]) =>
   Object.entries(cases).map(([name, run]) => ({ suite, name, run })),
 );
@@ -17,7 +15,7 @@ const settings = JSON.parse(await readFile(process.argv[2], 'utf8'));
 settings.jobs = [];
 const wanted = process.argv.slice(3);
 const isWanted = (each) =>
-  (!wanted.length && !BY_NAME.includes(each.suite)) || wanted.includes(each.suite) || wanted.includes(`${each.suite}.${each.name}`);
+  !wanted.length || wanted.includes(each.suite) || wanted.includes(`${each.suite}.${each.name}`);
 const browser = await Site.launch(settings);
 process.on('SIGTERM', () => browser.close().finally(() => process.exit(143)));
 let passed = 0;
