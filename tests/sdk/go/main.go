@@ -95,15 +95,21 @@ func register(registry worker.WorkflowRegistry) {
 var quiet = sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 
 func main() {
-	chosen := cases
-	switch {
-	case len(os.Args) == 3 && os.Args[2] == "visibility":
-		chosen = visibility
-	case len(os.Args) == 3 && os.Args[2] == "schedules":
-		chosen = schedules
-	case len(os.Args) != 2:
-		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT [visibility | schedules]")
+	if len(os.Args) < 2 || len(os.Args) > 3 {
+		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT [BEGINNING]")
 		os.Exit(2)
+	}
+	beginning := ""
+	if len(os.Args) == 3 {
+		beginning = os.Args[2]
+	}
+	chosen := map[string]func(*world){}
+	for _, part := range []map[string]func(*world){cases, visibility, schedules} {
+		for name, function := range part {
+			if strings.HasPrefix(name, beginning) {
+				chosen[name] = function
+			}
+		}
 	}
 	c, err := client.Dial(client.Options{HostPort: os.Args[1], Logger: quiet})
 	if err != nil {
@@ -111,7 +117,7 @@ func main() {
 		os.Exit(1)
 	}
 	results := map[bool]int{}
-	if len(os.Args) == 2 {
+	if strings.HasPrefix(first.name, beginning) {
 		results[runCase(os.Args[1], c, first.name, first.function)]++
 	}
 	var mutex sync.Mutex

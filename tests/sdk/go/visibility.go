@@ -179,6 +179,8 @@ func typedAttributesChooseRuns(w *world) {
 	for _, row := range rows {
 		w.lists(fmt.Sprintf("%s AND (%s)", w.own(), row.query), row.expected...)
 	}
+	w.put(full.GetID(), 0)
+	w.must(full.Get(w, nil))
 }
 
 func childrenAreFoundByTheirParents(w *world) {

@@ -48,15 +48,15 @@ PYTHON_SUITES = [
     "shapes",
     "entity",
     "load",
+    "visibility",
+    "schedule_client",
+    "schedule_times",
+    "schedule_actions",
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
-# Of lists and batches: by their names only.
-LISTS = ["visibility", "visibility.go"]
-# Of schedules: by their names only.
-SCHEDULES = ["schedule_client", "schedule_times", "schedule_actions", "schedules.go"]
 # By their names only.
-LANGUAGE_SUITES = ["typescript", "schedules.typescript", "java", "schedules.java"]
+LANGUAGE_SUITES = ["typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
 SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
 # A program's last line, and what Maven paints.
@@ -85,7 +85,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
-    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES + LISTS + SCHEDULES
+    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES
     suites = f"{' '.join(known)}, MODULE.CASE, samples, or samples.LANGUAGE"
     parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
@@ -119,13 +119,8 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         LEFT.append(broker.stop)
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
-    parts = [suite for suite in LISTS + SCHEDULES + LANGUAGE_SUITES if "." in suite]
-    of_python = [
-        s
-        for s in wanted
-        if s.split(".")[0] in [*PYTHON_SUITES, *LISTS, *SCHEDULES] and s not in parts
-    ]
-    programs = [s for s in ["go", "typescript", "java", *parts] if s in wanted]
+    of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
+    programs = [s for s in ["go", *LANGUAGE_SUITES] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address
@@ -146,8 +141,7 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         if of_python:
             await run_python(options, (address, workers_address), of_python, report)
         for language in programs:
-            part, _, of = language.partition(".")
-            command = [str(SDK / (of or part) / "run"), address, *([part] if of else [])]
+            command = [str(SDK / language / "run"), address]
             late = {"LISTS_COME_LATE": "1"} if options.reference else {}
             await run_program(report, language, command, with_packages(folder) | late)
         if samples:
