@@ -101,6 +101,8 @@ pub struct SchedulePlan {
     pub policies: SchedulePolicies,
     /// The Workflow Id of its action, without a time.
     pub workflow_id: String,
+    /// Actions that one step starts: [`STARTS_MAX`], or fewer where each is large, but at least one.
+    pub starts_max: usize,
 }
 
 impl SchedulePlan {
@@ -114,7 +116,12 @@ impl SchedulePlan {
         policies: SchedulePolicies,
         workflow_id: &str,
     ) -> Result<Self, SpecError> {
-        Ok(Self { matcher: Matcher::new(spec, seed)?, policies, workflow_id: workflow_id.to_owned() })
+        Ok(Self {
+            matcher: Matcher::new(spec, seed)?,
+            policies,
+            workflow_id: workflow_id.to_owned(),
+            starts_max: STARTS_MAX,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use everlog_schedules::spec::{ScheduleSpec, SpecTime};
 use expect_test::expect;
 
 use super::retries::{policy, started};
-use crate::world::{EPOCH_MS, World, application, minutes, patch, seconds};
+use crate::world::{EPOCH_MS, World, application, minutes, patch, seconds, text};
 
 const FIRST: &str = "report-2001-09-09T01:47:00Z";
 const SECOND: &str = "report-2001-09-09T01:48:00Z";
@@ -215,6 +215,20 @@ fn a_namesake_that_has_closed_is_no_obstacle_to_a_backfill_only() {
     world.patch_schedule("backfill", patch(|patch| patch.backfills = vec![range]));
     world.post().on(FIRST);
     assert!(world.run().is_open(), "it runs again");
+}
+
+#[test]
+fn large_runs_are_started_a_few_at_a_time() {
+    let mut world = World::new();
+    world.schedule("minutely", "", AllowAll, |order| {
+        order.definition.action.input = Some(text(&"x".repeat(1 << 20)));
+    });
+    let at = |minutes: i64| SpecTime::of_ms(EPOCH_MS + seconds(20) - 60_000 * minutes);
+    let range = BackfillRecord { start: at(20), end: at(1), overlap: 0 };
+    let patched = world.patch_schedule("backfill", patch(|patch| patch.backfills = vec![range]));
+    assert_eq!(patched.messages.len(), 7, "of 8 MiB");
+    world.advance(seconds(10)).post();
+    assert_eq!(world.schedule_state().counts.started, 20);
 }
 
 #[test]

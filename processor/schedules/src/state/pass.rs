@@ -3,7 +3,7 @@
 use crate::overlap::{OverlapDecision, OverlapInput, OverlapPass, OverlapPolicy, RunEnd, WaitingAction};
 use crate::state::step::{ScheduleEffect, ScheduleStep, SkipReason, StartAction, StartedRun};
 use crate::state::workflow_id::workflow_id;
-use crate::state::{BufferedAction, RunningAction, STARTING_MAX, STARTS_MAX, SchedulePlan, ScheduleState};
+use crate::state::{BufferedAction, RunningAction, STARTING_MAX, SchedulePlan, ScheduleState};
 
 impl ScheduleStep<'_> {
     pub(super) fn pass(&mut self) {
@@ -94,7 +94,7 @@ impl ScheduleState {
         let input = OverlapInput {
             is_running: self.is_running(),
             scheduled_max,
-            starts_max: STARTING_MAX.saturating_sub(starting).min(STARTS_MAX),
+            starts_max: STARTING_MAX.saturating_sub(starting).min(plan.starts_max),
         };
         OverlapPass::of(&waiting, input)
     }

@@ -43,7 +43,8 @@ impl<'a> ScheduleDraft<'a> {
         order: &UpdateSchedule,
         place: StartContext<'_>,
     ) -> Result<(), Rejection> {
-        let plan = checked(&self.draft.run.start, &order.definition, place)?;
+        let mut plan = checked(&self.draft.run.start, &order.definition, place)?;
+        plan.bound_starts(&self.schedule.results);
         check_attributes(order.search_attributes.as_ref(), order.memo.as_ref(), place)?;
         let old = self.schedule.plan.clone();
         let now_ms = self.draft.now_ms();
@@ -114,6 +115,7 @@ impl<'a> ScheduleDraft<'a> {
             _another_end => return,
         };
         if results != *self.schedule.results {
+            Arc::make_mut(&mut self.schedule.plan).bound_starts(&results);
             self.schedule.results = Arc::new(results);
         }
     }

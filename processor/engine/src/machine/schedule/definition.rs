@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_schedules::spec::{ScheduleSpec, SpecError};
-use everlog_schedules::state::{SchedulePlan, SchedulePolicies, ScheduleState};
+use everlog_schedules::state::{STARTS_MAX, SchedulePlan, SchedulePolicies, ScheduleState};
+use prost::Message;
 
 use crate::draft::bytes;
 use crate::machine::schedule::schedule_id;
 use crate::machine::start::Begin;
 use crate::run::{Run, Start};
+
+/// The bytes of the runs that one step starts, unless one run has more.
+const STARTS_MAX_BYTES: usize = 8 << 20;
 
 /// What a schedule is to do.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -88,7 +92,15 @@ impl PlannedDefinition {
     /// What is wrong with its time zone, in words.
     pub fn new(start: &Start, definition: ScheduleDefinition) -> Result<Self, String> {
         let plan = planned(start, &definition, &definition.spec).map_err(|error| error.to_string())?;
-        Ok(Self { definition, plan })
+        let mut planned = Self { definition, plan };
+        planned.bound_starts(&ScheduleResults::default());
+        Ok(planned)
+    }
+
+    /// One step starts as many runs as [`STARTS_MAX_BYTES`] have room for, each with its input and with these results.
+    pub(super) fn bound_starts(&mut self, results: &ScheduleResults) {
+        let each = self.definition.action.encoded_len() + results.encoded_len();
+        self.plan.starts_max = (STARTS_MAX_BYTES / each.max(1)).clamp(1, STARTS_MAX);
     }
 }
 
@@ -113,11 +125,9 @@ impl Schedule {
         let plan = planned(start, &definition, &definition.spec)
             .or_else(|_unknown_zone| planned(start, &definition, &ScheduleSpec::default()))
             .expect("a specification without anything names no zone");
-        Self {
-            plan: Arc::new(PlannedDefinition { definition, plan }),
-            progress: Arc::new(progress),
-            results: Arc::new(results),
-        }
+        let mut plan = PlannedDefinition { definition, plan };
+        plan.bound_starts(&results);
+        Self { plan: Arc::new(plan), progress: Arc::new(progress), results: Arc::new(results) }
     }
 
     /// What it is to do.
