@@ -1,6 +1,6 @@
 //! Bad input: whatever is sent, the answer is the documented one, nothing stops, and a refusal leaves nothing.
 //!
-//! The table has the 79 kinds of bad input that are known from Temporal's server, with its codes and messages. With
+//! The table has the 85 kinds of bad input that are known from Temporal's server, with its codes and messages. With
 //! EVERLOG_BAD_INPUT_REFERENCE=host:port the same table is also sent there, and the differences are printed.
 
 mod batches;
@@ -10,6 +10,7 @@ mod crowds;
 mod holding;
 mod ids;
 mod limits;
+mod lists;
 mod marks;
 mod namespaces;
 mod poison;
@@ -38,7 +39,7 @@ use row::{Note, Observation, Row};
 use world::{BYSTANDER, World};
 
 /// Kinds of bad input that the table must cover.
-const KINDS: u8 = 80;
+const KINDS: u8 = 85;
 /// An update without a worker waits for as long as it can: what is answered at once is answered before.
 const PATIENT: &[(&str, &str)] = &[("EVERLOG_GATEWAY__HISTORY_WAIT_MS", "60000")];
 
@@ -58,6 +59,7 @@ fn table() -> Vec<Row> {
     rows.extend(resets::rows());
     rows.extend(batches::rows());
     rows.extend(schedules::rows());
+    rows.extend(lists::rows());
     rows.sort_by_key(|row| row.number);
     rows
 }

@@ -55,7 +55,7 @@ pub struct Expected {
 
 /// A row.
 pub struct Row {
-    /// Its number in the list of bad inputs, 1 to 80; several rows may have the same.
+    /// Its number in the list of bad inputs, 1 to 85; several rows may have the same.
     pub number: u8,
     /// The input, in words.
     pub input: &'static str,

@@ -20,6 +20,7 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
+use crate::lists;
 use crate::row::{Action, Observation};
 
 /// Counts what was named; of all worlds, so that none takes another's request for a repetition.
@@ -51,6 +52,7 @@ impl World {
     pub async fn new(channel: Channel) -> anyhow::Result<Self> {
         let world = Self { channel, namespace: "default".into(), other_namespace: "other".into() };
         world.register("other").await?;
+        lists::prepare(&world).await?;
         for id in [BYSTANDER, CLOSED] {
             let mut start = world.start_of(id);
             start.workflow_id_reuse_policy = 4; // whatever an earlier use of a reference server left is terminated
