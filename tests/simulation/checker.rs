@@ -11,7 +11,7 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::time::{Duration, Timestamp};
-use everlog_log::Topic;
+use everlog_log::{Topic, buckets_of};
 use everlog_partition::{RunKey, index_differences};
 use everlog_store::Space;
 use prost::Message;
@@ -362,7 +362,7 @@ fn rows_are_the_fold(stored: &StoredPartition, disk: &Disk, found: &mut Vec<Stri
     let mut kept = disk.rows();
     kept.retain(|(space, _), _| space.topic().is_some());
     differ("the owner's rows", &kept, "the committed ones", &live(stored), found);
-    match index_differences(PARTITION, disk.clone(), 3) {
+    match index_differences(PARTITION, buckets_of(PARTITION, PARTITIONS), disk.clone(), 3) {
         Ok(differences) => found.extend(differences.into_iter().flatten()),
         Err(error) => found.push(format!("the index cannot be compared: {error}")),
     }

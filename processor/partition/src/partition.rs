@@ -82,7 +82,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
         let commits = Commits::new(log.fence(id)?, &config);
-        let runs = RunStore::new(id, store, config.cached_runs_max);
+        let buckets = everlog_log::buckets_of(id, log.partitions());
+        let runs = RunStore::new(id, buckets, store, config.cached_runs_max);
         Ok(Self {
             context: PartitionContext::new(id, &*log, config, send, stats),
             log,

@@ -1,6 +1,8 @@
 //! The index of a partition's runs: every change of a run's record is written with the rows of its state, and an index of
 //! another format is made anew while the partition goes on.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_store::{CommittedRows, Seek, Space, Store};
@@ -24,6 +26,8 @@ pub(crate) struct RecordChange {
 /// The index of the runs of a partition.
 pub(crate) struct RunIndex {
     partition: u32,
+    /// The partition's buckets: its rows may be in one database with those of others.
+    buckets: Range<u32>,
     format: IndexFormat,
     counters: CounterChanges,
     /// A restore has brought rows of runs that the index has otherwise.
@@ -35,9 +39,9 @@ pub(crate) struct RunIndex {
 
 impl RunIndex {
     /// The index of a partition whose rows have not been read.
-    pub(crate) fn new(partition: u32) -> Self {
+    pub(crate) fn new(partition: u32, buckets: Range<u32>) -> Self {
         let (format, counters, changes) = (IndexFormat::default(), CounterChanges::default(), Vec::new());
-        Self { partition, format, counters, has_stale: false, is_read: false, changes }
+        Self { partition, buckets, format, counters, has_stale: false, is_read: false, changes }
     }
 
     /// The index is what the rows say.
@@ -61,14 +65,14 @@ impl RunIndex {
     }
 
     /// How much of the state was looked through, in percent.
-    pub(crate) fn percent(&self, buckets: impl Iterator<Item = u16>) -> u32 {
+    pub(crate) fn percent(&self) -> u32 {
         let bucket = self.format.derived_to.first_chunk::<2>().map(|bucket| u16::from_be_bytes(*bucket));
         match (self.format.progress(), bucket) {
             (IndexProgress::Complete, _) => 100,
             (IndexProgress::Deriving, Some(bucket)) => {
-                let (mut passed, mut all) = (0, 0);
-                buckets.for_each(|each| (passed, all) = (passed + u32::from(each < bucket), all + 1));
-                passed * 100 / all.max(1)
+                let passed =
+                    u32::from(bucket).clamp(self.buckets.start, self.buckets.end) - self.buckets.start;
+                passed * 100 / u32::try_from(self.buckets.len()).unwrap_or(1).max(1)
             }
             (IndexProgress::Deriving | IndexProgress::Clearing, _) => 0,
         }
@@ -139,7 +143,7 @@ impl RunIndex {
                 self.has_stale = false;
             }
             IndexProgress::Deriving => {
-                let (keys, is_last) = runs_behind(store, &self.format.derived_to, rows_max)?;
+                let (keys, is_last) = runs_behind(store, &self.buckets, &self.format.derived_to, rows_max)?;
                 let mut entered = Vec::with_capacity(keys.len());
                 for key in keys {
                     if let Some(record) = record(store, &key)? {
@@ -220,18 +224,21 @@ impl RunIndex {
     }
 }
 
-/// Runs of the state behind one of them, in the order of their keys, and whether they are the last.
+/// Runs of the state in these buckets behind one of them, or from the first on, in the order of their keys, and whether they
+/// are the last.
 pub(crate) fn runs_behind<B: CommittedRows>(
     store: &Store<B>,
+    buckets: &Range<u32>,
     behind: &Bytes,
     max: usize,
 ) -> Result<(Vec<RunKey>, bool), Error> {
     let mut runs: Vec<RunKey> = Vec::new();
-    let mut from = behind.to_vec();
-    if !from.is_empty() {
-        from.push(u8::MAX);
-    }
-    let to = [u8::MAX; 3];
+    let edge = |bucket: u32| u16::try_from(bucket).unwrap_or(u16::MAX).to_be_bytes();
+    let from = match behind.as_ref() {
+        [] => edge(buckets.start).to_vec(),
+        behind => [behind, &[u8::MAX]].concat(),
+    };
+    let to = edge(buckets.end);
     store.seek_scan(Space::State, &from, &to, &mut |row| {
         let is_known = runs.last().is_some_and(|last| row.starts_with(last.bytes()));
         match RunKey::of_row(row) {
@@ -257,4 +264,45 @@ pub(crate) fn namespace_of(key: &RunKey) -> Uuid {
 fn run_of(key: &RunKey) -> Uuid {
     let bytes = key.bytes();
     bytes.get(bytes.len() - 16..).and_then(|id| Uuid::from_slice(id).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_log::{BUCKETS, bucket_owner, buckets_of};
+    use everlog_store::MemoryRows;
+
+    use super::*;
+    use crate::model::keys::{WorkflowKey, state_key};
+
+    #[test]
+    fn a_partition_finds_its_own_runs_in_rows_that_it_shares() {
+        const PARTITIONS: u32 = 8;
+        let namespace_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
+        let mut store = Store::new(MemoryRows::default());
+        let mut keys: Vec<_> = (0..200)
+            .map(|number| WorkflowKey::new(namespace_id, &format!("order-{number}")).run(namespace_id))
+            .collect();
+        for key in &keys {
+            store.put(Space::State, state_key(key, b"h"), Bytes::new());
+            store.put(Space::State, state_key(key, b"s"), Bytes::new());
+        }
+        let found = |buckets: Range<u32>| {
+            let (mut found, mut is_last) = (Vec::<RunKey>::new(), false);
+            while !is_last {
+                let behind = found.last().map_or_else(Bytes::new, |key| Bytes::copy_from_slice(key.bytes()));
+                let (runs, last) = runs_behind(&store, &buckets, &behind, 3).unwrap();
+                found.extend(runs);
+                is_last = last;
+            }
+            found
+        };
+        keys.sort_by(|one, other| one.bytes().cmp(other.bytes()));
+        assert_eq!(found(0..BUCKETS), keys);
+        for partition in 0..PARTITIONS {
+            let mut own = keys.clone();
+            own.retain(|key| bucket_owner(key.bucket(), PARTITIONS) == partition);
+            assert!(!own.is_empty());
+            assert_eq!(found(buckets_of(partition, PARTITIONS)), own);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The runs of a partition: decoded and cached, over rows that are written when the outputs are committed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,10 +39,10 @@ struct Resident {
 }
 
 impl<B: CommittedRows> RunStore<B> {
-    /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
-    pub fn new(partition: u32, store: Store<B>, cached_max: usize) -> Self {
+    /// Runs of a partition, which has these buckets, over a store; at most `cached_max` unchanged ones stay in memory.
+    pub fn new(partition: u32, buckets: Range<u32>, store: Store<B>, cached_max: usize) -> Self {
         let (resident, currents) = (HashMap::new(), HashMap::new());
-        let index = RunIndex::new(partition);
+        let index = RunIndex::new(partition, buckets);
         Self { store, resident, currents, dirty: Vec::new(), cached_max, index }
     }
 
@@ -343,7 +344,7 @@ mod tests {
         builder.row(b"h", &ExecutionInfo { signals: 2, ..ExecutionInfo::default() }.encode_to_vec()).unwrap();
         let run = Arc::new(builder.finish().unwrap().unwrap());
 
-        let mut runs = RunStore::new(0, Store::new(MemoryRows::default()), 0);
+        let mut runs = RunStore::new(0, 0..everlog_log::BUCKETS, Store::new(MemoryRows::default()), 0);
         assert_eq!(runs.put(&key, run.clone()), None);
         runs.flush().unwrap();
         runs.evict();

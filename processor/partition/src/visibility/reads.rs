@@ -98,7 +98,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         reply: AnswerSender,
     ) -> Result<(), Error> {
         if self.lacks_index() {
-            let percent = self.runs.index().percent(self.context.buckets());
+            let percent = self.runs.index().percent();
             send_reply(reply, Err(CallFailure::Indexing { percent }));
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 self.runs.build_index(BUILD_ROWS)?;
                 self.commits.note_change();
             }
-            let percent = self.runs.index().percent(self.context.buckets());
+            let percent = self.runs.index().percent();
             let missing = 100_u64.saturating_sub(u64::from(percent));
             self.context.stats.index_missing_percent.store(missing, Ordering::Relaxed);
             return Ok(());
