@@ -18,7 +18,7 @@ from case import Report, Skipped, case
 from effects import REPLY, SALE, task_token, worker
 from patience import Late, most_s, until_blocking
 from records import ids
-from world import REPOSITORY, World
+from world import REPOSITORY, World, free_port
 
 PAGE = REPOSITORY / "docs" / "kafka.md"
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
@@ -34,7 +34,7 @@ class Block:
     @property
     def file(self) -> str | None:
         """The name that its first line gives it."""
-        found = re.match(r"(?:#|//|<!--) ([\w/.-]+\.\w+)", self.text)
+        found = re.match(r"(?:#|//|--|<!--) ([\w/.-]+\.\w+)", self.text)
         return found and found.group(1)
 
 
@@ -109,6 +109,9 @@ def the_programs_run_as_they_are_printed(world: World, report: Report) -> None:
         if "/apis/" in world.registry:
             with report.row("Kafka Connect: the events in a sink of Apache Kafka's, by Apicurio's converter"):
                 connect(world, folder)
+            if os.environ.get("EVERLOG_FULL"):
+                with report.row("Kafka Connect: the events in PostgreSQL, by Debezium's sink, and a question in SQL"):
+                    postgres(world, folder)
         with report.row("redrive: a refused command is sent again, once"):
             redrive(world, folder)
         with report.row("kcat: JSON commands by hand"):
@@ -128,27 +131,97 @@ def own_repository(folder: Path) -> None:
 
 
 def connect(world: World, folder: Path) -> None:
-    apicurio = world.registry.partition("/apis/")[0]
     needs("mvn", "Maven")
     own_repository(folder / "sink")
     fetch, serve = shell_lines("connect")
     run(fetch, folder, world, fetches=True)
-    own = {**environment(world), "APICURIO": apicurio}
+    there = folder / "sink" / "events.txt"
+    wanted = ["type=WorkflowExecutionCompleted", "workflow_execution_completed=Struct{", "parcel for order-"]
+    with sinking(serve, folder, world):
+        until_blocking("the sink has the events", lambda: there.exists() and all(word in there.read_text() for word in wanted))
+
+
+@contextmanager
+def sinking(serve: str, folder: Path, world: World, **more: str) -> Iterator[None]:
+    """A worker of Kafka Connect; what it has said is told where something came too late."""
+    own = {**environment(world), "APICURIO": world.registry.partition("/apis/")[0], **more}
     with open(folder / "sink" / "log", "wb") as log:
         # In a group of its own, so that what the shell starts can be ended.
         process = subprocess.Popen(
             ["bash", "-c", serve], cwd=folder, env=own, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        there = folder / "sink" / "events.txt"
-        wanted = ["type=WorkflowExecutionCompleted", "workflow_execution_completed=Struct{", "parcel for order-"]
-        seen = lambda: there.exists() and all(word in there.read_text() for word in wanted)
-        until_blocking("the sink has the events", seen)
+        yield
     except Late as late:
-        raise AssertionError(f"{late}: {(folder / 'sink' / 'log').read_text()[-2000:]}") from late
+        raise AssertionError(f"{late}: {(folder / 'sink' / 'log').read_text()[-6000:]}") from late
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait()
+
+
+def postgres(world: World, folder: Path) -> None:
+    """The events in PostgreSQL, each once, and the page's question to them."""
+    own_repository(folder / "sink")
+    (more,) = [block.text for block in blocks() if block.info.split() == ["xml", "more"]]
+    pom = folder / "sink" / "pom.xml"
+    pom.write_text(pom.read_text().replace("  </dependencies>\n", f"{more}  </dependencies>\n"))
+    fetch, serve = shell_lines("postgres")
+    run(fetch, folder, world, fetches=True)
+    database = Postgres(folder / "postgres", free_port())
+    try:
+        with sinking(serve, folder, world, POSTGRES=database.url, POSTGRES_USER=database.USER, POSTGRES_PASSWORD="none"):
+            completed = "SELECT count(*) FROM events WHERE type = 'WorkflowExecutionCompleted'"
+            until_blocking("the database has the events", lambda: int(database.ask(completed) or 0) >= 2)
+            told = database.ask((folder / "sink" / "steps.sql").read_text())
+        activity, steps, *spans = told.splitlines()[0].split("|")
+        assert activity and int(steps) >= 2 and all(re.match(r"\d\d:\d\d:\d\d", span) for span in spans), told
+        twice = "SELECT count(*) - count(DISTINCT (run_id, event_id)) FROM events"
+        assert database.ask(twice) == "0", "an event is there twice"
+    finally:
+        database.stop()
+
+
+class Postgres:
+    """A database server of Debian's, which its own user runs: it refuses to be root's."""
+
+    USER = "postgres"
+
+    def __init__(self, folder: Path, port: int):
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+        if not found:
+            raise Skipped("PostgreSQL is missing")
+        self.bin, self.folder, self.port = found[-1], folder, port
+        self.url = f"jdbc:postgresql://127.0.0.1:{port}/postgres"
+        self.user = self.USER if os.geteuid() == 0 else None
+        folder.mkdir()
+        if self.user:
+            shutil.chown(folder, self.user)
+            # It has to reach what is its own.
+            for above in [parent for parent in folder.parents if Path("/tmp") in parent.parents]:
+                above.chmod(above.stat().st_mode | 0o011)
+        self.call("initdb", "-D", str(folder / "data"), "-U", self.USER, "-A", "trust")
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
+        self.call("pg_ctl", "-D", str(folder / "data"), "-l", str(folder / "log"), "-o", options, "-w", "start")
+
+    def call(self, program: str, *words: str) -> str:
+        done = subprocess.run(
+            [str(self.bin / program), *words], user=self.user, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=most_s(),
+        )  # fmt: skip
+        assert done.returncode == 0, (program, done.stdout)
+        return done.stdout.strip()
+
+    def ask(self, question: str) -> str:
+        """Rows as lines; empty where the table is not there yet."""
+        try:
+            return self.call("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", self.USER, "-At", "-c", question)
+        except AssertionError as error:
+            if "does not exist" in str(error):
+                return ""
+            raise
+
+    def stop(self) -> None:
+        self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop")
 
 
 def redrive(world: World, folder: Path) -> None:
