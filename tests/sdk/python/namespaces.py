@@ -18,7 +18,14 @@ from temporalio.api.workflowservice.v1 import (
     PollWorkflowTaskQueueResponse,
     RegisterNamespaceRequest,
 )
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleIntervalSpec,
+    ScheduleSpec,
+    WorkflowHandle,
+)
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
@@ -164,6 +171,26 @@ async def counters(client: Client, queue: str) -> list[WorkflowHandle[Any, str]]
     return handles
 
 
+async def schedule(client: Client, queue: str) -> None:
+    """A schedule that starts a run each second, and has begun to."""
+    action = ScheduleActionStartWorkflow(Echo.run, "old", id="scheduled", task_queue=queue)
+    spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(timedelta(seconds=1))])
+    handle = await client.create_schedule("each-second", Schedule(action=action, spec=spec))
+
+    async def has_acted() -> bool:
+        return (await handle.describe()).info.num_actions > 0
+
+    await expect.eventually(has_acted, "the schedule acts")
+
+
+async def has_no_schedule(client: Client) -> None:
+    await expect.refused(RPCStatusCode.NOT_FOUND, client.get_schedule_handle("each-second").describe())
+    listed = [found.id async for found in await client.list_schedules()]
+    expect.equal(listed, [], "the schedules")
+    started = await client.count_workflows("TemporalScheduledById = 'each-second'")
+    expect.equal(started.count, 0, "the runs of a schedule")
+
+
 @case(slow=True)
 async def nothing_is_left_of_a_deleted_one(world: World) -> None:
     namespace = f"gone-{uuid.uuid4()}"
@@ -175,6 +202,7 @@ async def nothing_is_left_of_a_deleted_one(world: World) -> None:
     for number in range(5):
         echoed = client.execute_workflow(Echo.run, "old", id=f"closed-{number}", task_queue="queue")
         expect.equal(await echoed, "old", "a result")
+    await schedule(client, "queue")
     results = [asyncio.create_task(answer(handle.result())) for handle in handles[:1]]
     waiting = asyncio.create_task(answer(poll(client, "nobody's")))
     await expect.eventually(lambda: is_polled(client, "nobody's"), "the poll waits")
@@ -205,6 +233,7 @@ async def nothing_is_left_of_a_deleted_one(world: World) -> None:
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 )
                 expect.equal(await handle.result(), "new", "the result of the new run")
+    await has_no_schedule(client)
     await delete(world, namespace)
 
 
