@@ -129,7 +129,7 @@ section! {
         append_records_max: usize = 1_000, 1..=10_000;
         /// Due timers that become records in one turn of the loop, so that many timers at once do not keep calls
         /// waiting.
-        wakes_max: usize = 256, 1..=100_000;
+        wakes_max: usize = 32, 1..=100_000;
         /// Queries that may wait for a workflow task of one run.
         buffered_queries_max: usize = 100, 1..=10_000;
         /// Journal records that are kept after they are applied and committed, to look into what happened.

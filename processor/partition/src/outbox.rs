@@ -23,8 +23,12 @@ use crate::model::keys::Address;
 use crate::model::pending::ReplyTo;
 use crate::partition::Partition;
 
-/// Messages on their way to one partition at a time, and their bytes.
-const UNDER_WAY_MAX: usize = 1_000;
+/// Messages on their way to one partition of this process at a time. They stand before the calls that come after them: few at a time
+/// let calls through.
+const UNDER_WAY_MAX: usize = 16;
+/// The same through a log that others write to as well, where each way takes an append.
+const APPENDED_MAX: usize = 256;
+/// Bytes of messages on their way to one partition at a time.
 const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 /// How long a partition of this process may be silent before it is sent its messages again, in ms.
 const SILENCE_MS: i64 = 1_000;
@@ -93,10 +97,12 @@ impl Outbox {
         for (&to, lane) in &mut self.lanes {
             if to == id {
                 // It cannot be lost while this partition lives, but overtaken.
-                let unsent = lane.messages.iter().skip(lane.under_way);
+                let room = UNDER_WAY_MAX.saturating_sub(lane.under_way);
+                let unsent = lane.messages.iter().skip(lane.under_way).take(room);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
                 records.for_each(|record| journal.push(record, ReplyTo::Nobody));
-                (lane.under_way, lane.is_watched) = (lane.messages.len(), true);
+                (lane.under_way, lane.is_watched) =
+                    (lane.messages.len().min(UNDER_WAY_MAX.max(lane.under_way)), true);
                 continue;
             }
             // A clock that was set back must not put off anything.
@@ -105,7 +111,7 @@ impl Outbox {
             if waits || lane.messages.is_empty() {
                 continue;
             }
-            let (messages, last) = lane.next();
+            let (messages, last) = lane.next(if is_shared { APPENDED_MAX } else { UNDER_WAY_MAX });
             (lane.under_way, lane.is_watched) = (messages.len(), is_shared);
             lane.rests_until_ms = now_ms + SILENCE_MS;
             if is_shared {
@@ -268,10 +274,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 }
 
 impl Destination {
-    /// The first messages that wait, as many as go at once, and the number of the last of them.
-    fn next(&self) -> (Vec<Bytes>, u64) {
+    /// The first messages that wait, at most so many, and the number of the last of them.
+    fn next(&self, most: usize) -> (Vec<Bytes>, u64) {
         let (mut messages, mut last, mut size_bytes) = (Vec::new(), 0, 0);
-        for (number, bytes) in self.messages.iter().take(UNDER_WAY_MAX) {
+        for (number, bytes) in self.messages.iter().take(most) {
             size_bytes += bytes.len();
             if size_bytes > UNDER_WAY_BYTES_MAX && !messages.is_empty() {
                 break;
