@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use everlog_schedules::state::ScheduleEffect;
-
 use crate::api_types::Status;
 use crate::draft::Step;
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
+use crate::machine::schedule::event::ScheduleEvent;
 use crate::machine::update::UpdateStanding;
 use crate::request::RequestRecord;
 use crate::run::{Current, Run};
@@ -27,8 +26,8 @@ pub struct Outcome {
     pub expired: bool,
     /// Orders for other Workflow Ids, each to be taken once and in this order.
     pub messages: Vec<RequestRecord>,
-    /// What a schedule has to tell: fired, skipped, missed, paused, ended.
-    pub schedule_effects: Vec<ScheduleEffect>,
+    /// What has happened to a schedule, in order.
+    pub schedule_events: Vec<ScheduleEvent>,
 }
 
 impl Outcome {
@@ -41,7 +40,7 @@ impl Outcome {
             seen: None,
             expired: false,
             messages: Vec::new(),
-            schedule_effects: Vec::new(),
+            schedule_events: Vec::new(),
         }
     }
 

@@ -26,7 +26,8 @@ use crate::spec::{ScheduleSpec, SpecDuration, SpecError};
 pub use crate::state::answers::{ActionEnd, ActionOpening};
 pub use crate::state::changes::{BackfillRange, SchedulePatch, ScheduleRefusal, TriggerRequest};
 pub use crate::state::step::{
-    FiredAction, MissedTimes, ScheduleEffect, SkipReason, SkippedAction, StartAction, StartedRun,
+    FiredAction, MissedTimes, PauseChange, ScheduleEffect, ScheduleRevision, SkipReason, SkippedAction,
+    StartAction, StartedRun,
 };
 
 /// Actions that wait.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use everlog_engine::machine::fire_timers::FireTimers;
+use everlog_engine::machine::schedule::event::ScheduleEventKind;
 use everlog_engine::machine::schedule::request::{
     BackfillRecord, CreateSchedule, PatchRecord, PatchSchedule, TriggerRecord,
 };
@@ -11,7 +12,7 @@ use everlog_engine::request::Request;
 use everlog_engine::{Outcome, Run};
 use everlog_schedules::overlap::OverlapPolicy;
 use everlog_schedules::spec::{SpecDuration, SpecTime};
-use everlog_schedules::state::{ScheduleEffect, ScheduleState};
+use everlog_schedules::state::ScheduleState;
 
 use super::dice::Dice;
 use crate::stories::retries::policy;
@@ -39,6 +40,8 @@ struct ScheduleCase {
     missed: u64,
     /// Actions of triggers and backfills that were started or skipped.
     manual: BTreeSet<u64>,
+    /// The number of the last event that was told.
+    last_event_id: i64,
 }
 
 impl ScheduleCase {
@@ -59,10 +62,13 @@ impl ScheduleCase {
             definition.action.retry_policy = policy(2);
         }
         let order = CreateSchedule { definition, ..CreateSchedule::default() };
-        world.on_schedule("s").order(Request::CreateSchedule(Box::new(order)));
+        let made = world.on_schedule("s").order(Request::CreateSchedule(Box::new(order)));
         let may_overlap = overlap == OverlapPolicy::AllowAll;
         let (settled, manual) = (BTreeSet::new(), BTreeSet::new());
-        Self { world, dice, interval_s, may_overlap, settled, missed: 0, manual }
+        let mut case =
+            Self { world, dice, interval_s, may_overlap, settled, missed: 0, manual, last_event_id: 0 };
+        case.heard(&made);
+        case
     }
 
     fn play(mut self) {
@@ -155,14 +161,17 @@ impl ScheduleCase {
     }
 
     fn heard(&mut self, outcome: &Outcome) {
-        for effect in &outcome.schedule_effects {
-            let (number, nominal_s, is_manual) = match effect {
-                ScheduleEffect::Fired(fired) => (fired.run.number, fired.nominal_s, fired.is_manual),
-                ScheduleEffect::Skipped(skipped) => (skipped.number, skipped.nominal_s, skipped.is_manual),
-                ScheduleEffect::Missed(missed) => {
+        for event in &outcome.schedule_events {
+            self.last_event_id += 1;
+            assert_eq!(event.event_id, self.last_event_id, "events are numbered without a gap");
+            let (number, nominal_s, is_manual) = match &event.kind {
+                ScheduleEventKind::Fired(fired) => (fired.run.number, fired.nominal_s, fired.is_manual),
+                ScheduleEventKind::Skipped(skipped) => (skipped.number, skipped.nominal_s, skipped.is_manual),
+                ScheduleEventKind::Missed(missed) => {
                     self.missed += missed.count;
                     continue;
                 }
+                ScheduleEventKind::Created(_) if event.event_id == 1 => continue,
                 other => panic!("nobody has asked for {other:?}"),
             };
             let is_new = if is_manual { self.manual.insert(number) } else { self.settled.insert(nominal_s) };

@@ -2,18 +2,22 @@
 
 use everlog_engine::api_types::{Fields, MapEntry};
 use everlog_engine::machine::schedule::action::{SCHEDULED_BY_ID, SCHEDULED_START_TIME};
-use everlog_engine::machine::schedule::request::CreateSchedule;
+use everlog_engine::machine::schedule::event::{ScheduleEnd, ScheduleEventKind};
+use everlog_engine::machine::schedule::request::{
+    CreateSchedule, DeleteSchedule, PatchRecord, UpdateSchedule,
+};
 use everlog_engine::machine::schedule::{DIVISION_ATTRIBUTE, PAUSED_ATTRIBUTE};
 use everlog_engine::payload::{Payload, json_text};
 use everlog_engine::request::Request;
 use everlog_engine::{Outcome, Rejection, Reply};
 use everlog_schedules::overlap::OverlapPolicy::Skip;
 use everlog_schedules::spec::ScheduleSpec;
+use everlog_schedules::state::{PauseChange, ScheduleRevision, ScheduleSettings};
 use expect_test::expect;
 use prost::Message;
 
 use super::retries::started;
-use crate::world::{World, application, every, hours, patch, seconds};
+use crate::world::{World, a_definition, application, every, hours, patch, seconds};
 
 const FIRST: &str = "report-2001-09-09T01:47:00Z";
 
@@ -53,7 +57,7 @@ fn a_schedule_starts_runs_and_hears_of_their_ends() {
     world.on(FIRST).task(|t| t.complete("done")).post();
     world.expect(expect![[r#"
         > schedule minutely
-        < (next 00:00:20)
+        < (next 00:00:20), created
         @ 00:00:20
         < (next 00:01:20, 1 starts)
         @ 00:00:30
@@ -115,16 +119,17 @@ fn a_schedule_is_made_once_by_a_request_and_stands_in_the_way_of_others() {
     assert_ne!(world.run().start.run_id, run_id, "an id is free at once");
     world.expect(expect![[r#"
         > schedule minutely
-        < (next 00:00:20)
+        < (next 00:00:20), created
         > schedule minutely again
         = nothing to do
         > schedule minutely of another
         ! taken: schedule "minutely" is already registered
         > delete the schedule
+        < deleted
         < (the run is deleted)
         = nothing to do
         > schedule minutely anew
-        < (next 00:00:20)
+        < (next 00:00:20), created
     "#]]);
 }
 
@@ -233,6 +238,48 @@ fn a_patch_is_taken_once() {
 }
 
 #[test]
+fn what_a_schedule_tells_is_numbered_without_a_gap() {
+    let mut world = World::new();
+    let create = CreateSchedule { definition: a_definition(Skip), ..CreateSchedule::default() };
+    let made = world.on_schedule("s").verb("create", Request::CreateSchedule(Box::new(create)));
+    let run_id = world.run().start.run_id.clone();
+    let mut told = made.schedule_events;
+    let both = |patch: &mut PatchRecord| (patch.pause, patch.unpause) = ("why".into(), "on".into());
+    told.extend(world.patch_schedule("pause and unpause", patch(both)).schedule_events);
+    told.extend(world.patch_schedule("pause", patch(|patch| patch.pause = "late".into())).schedule_events);
+    let again = world.patch_schedule("pause again", patch(|patch| patch.pause = "again".into()));
+    assert_eq!(again.schedule_events, [], "it was paused already");
+    let update = UpdateSchedule {
+        definition: a_definition(Skip),
+        settings: ScheduleSettings { notes: "anew".into(), ..ScheduleSettings::default() },
+        ..UpdateSchedule::default()
+    };
+    told.extend(world.verb("update", Request::UpdateSchedule(Box::new(update))).schedule_events);
+    told.extend(world.verb("delete", Request::DeleteSchedule(DeleteSchedule {})).schedule_events);
+    let change = |is_paused, notes: &str| {
+        ScheduleEventKind::PauseChanged(PauseChange { is_paused, notes: notes.into() })
+    };
+    let closed = ScheduleEventKind::Closed(ScheduleEnd::Deleted);
+    let revision = |conflict_token, is_paused, notes: &str| ScheduleRevision {
+        conflict_token,
+        is_paused,
+        notes: notes.into(),
+    };
+    let expected = [
+        ScheduleEventKind::Created(revision(1, false, "")),
+        change(true, "why"),
+        change(false, "on"),
+        change(true, "late"),
+        ScheduleEventKind::Updated(revision(6, false, "anew")),
+        change(false, "anew"),
+        closed,
+    ];
+    assert!(told.iter().map(|event| event.event_id).eq(1..=7), "{told:?}");
+    assert!(told.iter().map(|event| &event.kind).eq(&expected), "{told:?}");
+    assert!(told.iter().all(|event| event.run_id == run_id), "{told:?}");
+}
+
+#[test]
 fn what_comes_for_a_deleted_schedule_is_dropped() {
     let mut world = World::new();
     world.schedule("minutely", "", Skip, |_as_it_is| {}).advance(seconds(20));
@@ -242,14 +289,15 @@ fn what_comes_for_a_deleted_schedule_is_dropped() {
     assert_eq!(*world.on_schedule("minutely").run(), before);
     world.expect(expect![[r#"
         > schedule minutely
-        < (next 00:00:20)
+        < (next 00:00:20), created
         @ 00:00:20
         < (next 00:01:20, 1 starts)
         > delete the schedule
+        < deleted
         < (the run is deleted)
         = nothing to do
         > schedule minutely anew
-        < (next 00:01:20)
+        < (next 00:01:20), created
         > letter to report-2001-09-09T01:47:00Z: start Report
         < run 3: workflow.started, task.scheduled
         > letter to temporal-sys-scheduler:minutely: action 1 is there

@@ -195,7 +195,7 @@ fn a_foreign_run_with_the_workflow_id_is_no_action() {
         > start report-2001-09-09T01:47:00Z
         < workflow.started, task.scheduled
         > schedule minutely
-        < (next 00:00:20)
+        < (next 00:00:20), created
         @ 00:00:20
         < (next 00:01:20, 1 starts)
         @ 00:00:30
@@ -242,7 +242,7 @@ fn a_trigger_runs_a_paused_schedule_without_times_and_two_in_a_second_are_two() 
     assert_eq!(world.schedule_state().counts.started, 2);
     world.expect(expect![[r#"
         > schedule manual
-        < (next never, paused)
+        < (next never, paused), created
         > trigger
         < (next never, 1 starts, paused)
         > trigger

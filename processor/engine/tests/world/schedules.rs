@@ -5,6 +5,7 @@ use everlog_engine::Outcome;
 use everlog_engine::api_types::Status;
 use everlog_engine::machine::schedule::action::{ScheduleActionClosed, ScheduleActionOpened, StartFate};
 use everlog_engine::machine::schedule::definition::ScheduleDefinition;
+use everlog_engine::machine::schedule::event::{ScheduleEnd, ScheduleEvent, ScheduleEventKind};
 use everlog_engine::machine::schedule::request::{
     CreateSchedule, DeleteSchedule, PatchRecord, PatchSchedule, TriggerRecord, UpdateSchedule,
 };
@@ -13,7 +14,7 @@ use everlog_engine::machine::start;
 use everlog_engine::request::Request;
 use everlog_schedules::overlap::OverlapPolicy;
 use everlog_schedules::spec::{IntervalSpec, ScheduleSpec, SpecDuration};
-use everlog_schedules::state::{ScheduleEffect, SchedulePolicies, ScheduleSettings, ScheduleState};
+use everlog_schedules::state::{SchedulePolicies, ScheduleSettings, ScheduleState};
 
 use super::clients::text;
 use super::{World, transcript};
@@ -135,16 +136,17 @@ pub fn stands(schedule: &Schedule) -> String {
 }
 
 /// What a schedule tells.
-pub fn told(effect: &ScheduleEffect) -> String {
-    match effect {
-        ScheduleEffect::Fired(fired) => format!("fired {} as {}", fired.run.number, fired.run.workflow_id),
-        ScheduleEffect::Skipped(skipped) => format!("skipped {} {:?}", skipped.number, skipped.reason),
-        ScheduleEffect::Missed(missed) => format!("missed {}", missed.count),
-        ScheduleEffect::PauseChanged => "paused or unpaused".into(),
-        ScheduleEffect::Close => "ended".into(),
-        ScheduleEffect::Start(_) | ScheduleEffect::Cancel(_) | ScheduleEffect::Terminate(_) => {
-            panic!("{effect:?} is a message")
-        }
+pub fn told(event: &ScheduleEvent) -> String {
+    match &event.kind {
+        ScheduleEventKind::Fired(fired) => format!("fired {} as {}", fired.run.number, fired.run.workflow_id),
+        ScheduleEventKind::Skipped(skipped) => format!("skipped {} {:?}", skipped.number, skipped.reason),
+        ScheduleEventKind::Missed(missed) => format!("missed {}", missed.count),
+        ScheduleEventKind::PauseChanged(change) if change.is_paused => "paused".into(),
+        ScheduleEventKind::PauseChanged(_) => "unpaused".into(),
+        ScheduleEventKind::Created(_) => "created".into(),
+        ScheduleEventKind::Updated(_) => "updated".into(),
+        ScheduleEventKind::Closed(ScheduleEnd::Idle) => "ended".into(),
+        ScheduleEventKind::Closed(ScheduleEnd::Deleted) => "deleted".into(),
     }
 }
 

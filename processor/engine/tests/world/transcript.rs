@@ -89,7 +89,7 @@ impl Names {
                 words.extend(self.step(step));
             }
         }
-        words.extend(outcome.schedule_effects.iter().map(schedules::told));
+        words.extend(outcome.schedule_events.iter().map(schedules::told));
         if !words.is_empty() {
             lines.push(format!("< {}", words.join(", ")));
         }

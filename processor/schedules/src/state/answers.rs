@@ -173,6 +173,6 @@ impl ScheduleStep<'_> {
         self.state.settings.is_paused = true;
         self.state.settings.notes = notes;
         self.state.conflict_token += 1;
-        self.effects.push(ScheduleEffect::PauseChanged);
+        self.effects.push(self.state.pause_changed());
     }
 }

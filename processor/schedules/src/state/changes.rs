@@ -102,10 +102,11 @@ impl ScheduleState {
             last_event_ms: now_ms,
             ..Self::default()
         };
-        let effects = match patch {
+        let mut effects = vec![ScheduleEffect::Created(state.revision())];
+        effects.extend(match patch {
             Some(patch) => state.patch(plan, patch, now_ms)?,
             None => state.wake(plan, now_ms),
-        };
+        });
         Ok((state, effects))
     }
 
@@ -165,11 +166,12 @@ impl ScheduleState {
         check_notes(&settings.notes)?;
         let mut effects = self.wake(old_plan, now_ms);
         effects.retain(|effect| *effect != ScheduleEffect::Close);
-        if self.settings.is_paused != settings.is_paused {
-            effects.push(ScheduleEffect::PauseChanged);
-        }
-        self.settings = settings;
+        let was_paused = std::mem::replace(&mut self.settings, settings).is_paused;
         self.conflict_token += 1;
+        effects.push(ScheduleEffect::Updated(self.revision()));
+        if was_paused != self.settings.is_paused {
+            effects.push(self.pause_changed());
+        }
         self.update_ms = now_ms;
         self.search_anew(plan, now_ms);
         effects.extend(self.wake(plan, now_ms));
@@ -212,7 +214,7 @@ impl ScheduleStep<'_> {
         settings.notes = notes.to_owned();
         self.state.conflict_token += 1;
         if was_paused != is_paused {
-            self.effects.push(ScheduleEffect::PauseChanged);
+            self.effects.push(self.state.pause_changed());
         }
         if was_paused && !is_paused {
             self.state.search_anew(self.plan, self.now_ms);

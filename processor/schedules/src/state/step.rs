@@ -1,7 +1,7 @@
 //! A step: what changes a schedule, and what it asks of the world.
 
 use crate::matcher::MatchBudget;
-use crate::state::{BufferedAction, STEP_BUDGET, SchedulePlan, ScheduleState, TAKEN_MAX};
+use crate::state::{BufferedAction, STEP_BUDGET, SchedulePlan, ScheduleSettings, ScheduleState, TAKEN_MAX};
 
 /// What a step asks for, and what it has to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,12 @@ pub enum ScheduleEffect {
     Skipped(SkippedAction),
     /// Times were too late.
     Missed(MissedTimes),
-    /// The schedule was paused or unpaused; its settings have the notes.
-    PauseChanged,
+    /// The schedule was paused or unpaused.
+    PauseChanged(PauseChange),
+    /// The schedule was made.
+    Created(ScheduleRevision),
+    /// The definition and the settings were replaced.
+    Updated(ScheduleRevision),
 }
 
 /// A run to be started.
@@ -101,6 +105,26 @@ pub enum SkipReason {
     Refused,
 }
 
+/// A schedule that was paused or unpaused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseChange {
+    /// It is paused now.
+    pub is_paused: bool,
+    /// Why, or whatever was said.
+    pub notes: String,
+}
+
+/// A schedule that was made, or whose definition was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRevision {
+    /// The token behind it.
+    pub conflict_token: u64,
+    /// It is paused now.
+    pub is_paused: bool,
+    /// The notes behind it.
+    pub notes: String,
+}
+
 /// Times that were too late by the catch-up window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissedTimes {
@@ -164,6 +188,18 @@ impl<'a> ScheduleStep<'a> {
 }
 
 impl ScheduleState {
+    /// What is told of a change between paused and not, once it has happened.
+    pub(super) fn pause_changed(&self) -> ScheduleEffect {
+        let ScheduleSettings { is_paused, notes, .. } = self.settings.clone();
+        ScheduleEffect::PauseChanged(PauseChange { is_paused, notes })
+    }
+
+    /// What is told of the schedule once it is made or replaced.
+    pub(super) fn revision(&self) -> ScheduleRevision {
+        let ScheduleSettings { is_paused, notes, .. } = self.settings.clone();
+        ScheduleRevision { conflict_token: self.conflict_token, is_paused, notes }
+    }
+
     /// Works off what is due: at the alarm, or at any other time.
     pub fn wake(&mut self, plan: &SchedulePlan, now_ms: i64) -> Vec<ScheduleEffect> {
         ScheduleStep::new(self, plan, now_ms).work()

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_engine::machine::schedule::definition::ScheduleProgress;
 use everlog_engine::machine::update::Update;
 use everlog_wire::rows::{Builder, diff, done_suffix, is_part, promise_prefix, request_suffix};
 use everlog_wire::{Position, Record};
@@ -134,6 +135,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
         ("Start.watched".to_owned(), schedules::watched().encode_to_vec()),
+        ("ScheduleProgress.told".to_owned(), schedules::told().encode_to_vec()),
         ("Start.begun".to_owned(), rows::begun().encode_to_vec()),
         ("Head.closed".to_owned(), rows::closed().encode_to_vec()),
         ("Head.failing".to_owned(), rows::failing().encode_to_vec()),
@@ -168,6 +170,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(replaced, rows::replaced());
     let watched = everlog_engine::Start::decode(bytes("Start.watched")).expect("a row of old is read");
     assert_eq!(watched, schedules::watched());
+    let told = ScheduleProgress::decode(bytes("ScheduleProgress.told")).expect("a row of old is read");
+    assert_eq!(told, schedules::told());
     let begun = everlog_engine::Start::decode(bytes("Start.begun")).expect("a row of old is read");
     assert_eq!(begun, rows::begun());
     let closed = everlog_engine::ExecutionInfo::decode(bytes("Head.closed")).expect("a row of old is read");

@@ -70,6 +70,11 @@ pub fn watched_start() -> Request {
     Request::Start(Box::new(Begin { watcher: Some(Box::new(watcher())), ..Begin::default() }))
 }
 
+/// Of a schedule that has told of something.
+pub fn told() -> ScheduleProgress {
+    ScheduleProgress { last_event_id: 7, ..ScheduleProgress::default() }
+}
+
 /// Of a run that a schedule has started.
 pub fn watched() -> Start {
     Start { watcher: Some(Box::new(watcher())), ..Start::default() }
@@ -214,6 +219,7 @@ pub fn schedule(start: &Start) -> Schedule {
         state: state(),
         alarm_ms: Some(AT_S * 1_000 + 60_009),
         request_ids: vec!["patch".into(), "update".into()],
+        last_event_id: 0,
     };
     let results =
         ScheduleResults { last_completion_result: Some(some(b"result")), last_failure: Some(failure()) };

@@ -10,6 +10,7 @@ use crate::machine::memo_and_search_attributes as attributes;
 use crate::machine::schedule::action::{self, ScheduleActionClosed, ScheduleActionOpened};
 use crate::machine::schedule::create::{check_attributes, check_times, checked};
 use crate::machine::schedule::definition::{Schedule, ScheduleResults};
+use crate::machine::schedule::event::{self, ScheduleEnd, ScheduleEvent, ScheduleEventKind};
 use crate::machine::schedule::request::{PatchSchedule, UpdateSchedule};
 use crate::machine::schedule::{DIVISION_ATTRIBUTE, NAMESPACE_DIVISION, PAUSED_ATTRIBUTE, refused, standing};
 use crate::machine::start::StartContext;
@@ -134,8 +135,13 @@ impl<'a> ScheduleDraft<'a> {
     /// The outcome: the schedule as it is now, and messages for what it asks of others.
     pub(super) fn finish(mut self) -> Outcome {
         let effects = std::mem::take(&mut self.effects);
+        let mut event_id = self.schedule.progress.last_event_id;
+        let events = event::numbered(&self.draft.run.start.run_id, &mut event_id, &effects);
         if effects.contains(&ScheduleEffect::Close) {
-            return gone(effects);
+            return gone(events);
+        }
+        if !events.is_empty() {
+            Arc::make_mut(&mut self.schedule.progress).last_event_id = event_id;
         }
         let now_ms = self.draft.now_ms();
         let alarm_ms = self.schedule.state().next_alarm_ms(&self.schedule.plan.plan, now_ms);
@@ -155,8 +161,7 @@ impl<'a> ScheduleDraft<'a> {
         }
         let messages = messages(&self.draft.run, &effects);
         messages.into_iter().for_each(|message| self.draft.send(message));
-        let schedule_effects = effects.into_iter().filter(is_told).collect();
-        Outcome { steps: vec![self.draft.finish()], schedule_effects, ..Outcome::answer(reply) }
+        Outcome { steps: vec![self.draft.finish()], schedule_events: events, ..Outcome::answer(reply) }
     }
 }
 
@@ -184,24 +189,21 @@ fn messages(run: &Run, effects: &[ScheduleEffect]) -> Vec<RequestRecord> {
         | ScheduleEffect::Fired(_)
         | ScheduleEffect::Skipped(_)
         | ScheduleEffect::Missed(_)
-        | ScheduleEffect::PauseChanged => None,
+        | ScheduleEffect::PauseChanged(_)
+        | ScheduleEffect::Created(_)
+        | ScheduleEffect::Updated(_) => None,
     };
     effects.iter().filter_map(message).collect()
 }
 
-/// True of what has happened, rather than what is asked of others.
-fn is_told(effect: &ScheduleEffect) -> bool {
-    match effect {
-        ScheduleEffect::Start(_) | ScheduleEffect::Cancel(_) | ScheduleEffect::Terminate(_) => false,
-        ScheduleEffect::Close
-        | ScheduleEffect::Fired(_)
-        | ScheduleEffect::Skipped(_)
-        | ScheduleEffect::Missed(_)
-        | ScheduleEffect::PauseChanged => true,
-    }
+/// The schedule was deleted by a user.
+pub(super) fn deleted(run: &Run, schedule: &Schedule) -> Outcome {
+    let mut event_id = schedule.progress.last_event_id;
+    let closed = ScheduleEventKind::Closed(ScheduleEnd::Deleted);
+    gone(vec![event::next(&run.start.run_id, &mut event_id, closed)])
 }
 
-/// The schedule is deleted.
-pub(super) fn gone(schedule_effects: Vec<ScheduleEffect>) -> Outcome {
-    Outcome { expired: true, schedule_effects, ..Outcome::answer(Reply::Done) }
+/// The schedule is forgotten.
+pub(super) fn gone(schedule_events: Vec<ScheduleEvent>) -> Outcome {
+    Outcome { expired: true, schedule_events, ..Outcome::answer(Reply::Done) }
 }

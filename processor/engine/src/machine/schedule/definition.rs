@@ -45,6 +45,9 @@ pub struct ScheduleProgress {
     /// Ids of the updates and patches that came last, the oldest first.
     #[prost(string, repeated, tag = "3")]
     pub request_ids: Vec<String>,
+    /// The number of the last event that was told of it; 0 = none was.
+    #[prost(int64, tag = "4")]
+    pub last_event_id: i64,
 }
 
 /// What the runs of a schedule came to: each run hears of the one before it.

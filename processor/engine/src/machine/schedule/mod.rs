@@ -15,6 +15,7 @@ pub mod action;
 mod change;
 mod create;
 pub mod definition;
+pub mod event;
 pub mod request;
 
 use everlog_schedules::state::ScheduleRefusal;
@@ -96,7 +97,7 @@ pub(crate) fn decide(
         Request::FireTimers(_) => draft.wake(),
         Request::ScheduleActionOpened(order) => draft.opened(order),
         Request::ScheduleActionClosed(order) => draft.closed(order),
-        Request::DeleteSchedule(_) => return change::gone(Vec::new()),
+        Request::DeleteSchedule(_) => return change::deleted(run, schedule),
         Request::Delete(_) if view.is_namespace_deleted => return change::gone(Vec::new()),
         _of_ordinary_runs => return missing(),
     };
