@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-listen", &["everlog-log"]),
     ("everlog-temporal-api", &["everlog-engine"]),
     ("everlog-wire", &["everlog-engine"]),
-    ("everlog-avro", &["everlog-engine"]),
+    ("everlog-avro", &["everlog-engine", "everlog-schedules"]),
     ("everlog-registry", &["everlog-avro", "everlog-log"]),
     ("everlog-visibility", &["everlog-engine", "everlog-store"]),
     (

@@ -1,10 +1,11 @@
-//! Public events: one record per history event, in the order of their ids.
+//! Public events: one record per history event or event of a schedule, in the order of their ids.
 
 mod activity;
 mod child;
 mod external;
 pub(crate) mod fields;
 mod options;
+mod schedule;
 mod task;
 mod timer;
 mod update;
@@ -23,6 +24,7 @@ pub use crate::event::child::*;
 pub use crate::event::external::*;
 pub use crate::event::fields::{Priority, RetryPolicy};
 pub use crate::event::options::*;
+pub use crate::event::schedule::*;
 pub use crate::event::task::*;
 pub use crate::event::timer::*;
 pub use crate::event::update::*;
@@ -43,7 +45,7 @@ pub struct Origin<'a> {
     pub run_id: &'a str,
 }
 
-/// One event of a workflow's history. Of the nullable records the one that `type` names is there.
+/// One event of a workflow's history, or of a schedule. Of the nullable records the one that `type` names is there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkflowEvent<'a> {
@@ -165,6 +167,24 @@ pub struct WorkflowEvent<'a> {
     pub workflow_execution_options_updated: Option<Box<WorkflowExecutionOptionsUpdated<'a>>>,
     /// An update that was accepted before a reset waits for the worker's word again.
     pub workflow_execution_update_admitted: Option<Box<WorkflowExecutionUpdateAdmitted<'a>>>,
+    /// Of a schedule's event: the schedule's id.
+    pub schedule_id: Option<Cow<'a, str>>,
+    /// A schedule was made.
+    pub schedule_created: Option<Box<ScheduleCreated<'a>>>,
+    /// What a schedule is to do was replaced.
+    pub schedule_updated: Option<Box<ScheduleUpdated<'a>>>,
+    /// An action of a schedule was started.
+    pub schedule_fired: Option<Box<ScheduleFired<'a>>>,
+    /// An action of a schedule was dropped.
+    pub schedule_skipped: Option<Box<ScheduleSkipped<'a>>>,
+    /// Times of a schedule were too late.
+    pub schedule_missed: Option<Box<ScheduleMissed>>,
+    /// A schedule was paused.
+    pub schedule_paused: Option<Box<SchedulePaused<'a>>>,
+    /// A schedule was unpaused.
+    pub schedule_unpaused: Option<Box<ScheduleUnpaused<'a>>>,
+    /// A schedule is gone.
+    pub schedule_closed: Option<Box<ScheduleClosed<'a>>>,
 }
 
 /// The event's type as the world names it: Temporal's name.

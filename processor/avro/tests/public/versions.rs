@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::events::written;
 use crate::histories;
+use crate::schedule_events;
 use crate::world::{avro, start};
 
 fn folder() -> PathBuf {
@@ -39,7 +40,13 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
     let mut bytes = Vec::new();
     match noun {
         PublicTopic::Event => {
-            histories::samples().iter().map(|(name, event)| (name.clone(), written(event))).collect()
+            let histories = histories::samples();
+            let of_histories = histories.iter().map(|(name, event)| (name.clone(), written(event)));
+            let of_schedules = schedule_events::events();
+            let of_schedules = of_schedules
+                .iter()
+                .map(|(name, event)| ((*name).to_owned(), schedule_events::written(event)));
+            of_histories.chain(of_schedules).collect()
         }
         PublicTopic::Command => one("start", avro(&start())),
         PublicTopic::Outcome => {

@@ -11,6 +11,8 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
+use everlog_engine::machine::schedule::event::ScheduleEvent;
+use everlog_engine::request::RequestRecord;
 use everlog_log::{Output, Topic};
 use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 
@@ -181,6 +183,23 @@ impl Publisher<'_> {
         let key = Bytes::copy_from_slice(workflow_id.as_bytes());
         for event in events {
             let record = WorkflowEvent::new(&origin, event);
+            let written =
+                self.outputs.push(Topic::Events, &key, Vec::new(), |buffer| record.write(schema_id, buffer));
+            self.published(written);
+        }
+    }
+
+    /// One entry per event of a schedule, in order; `input` is what they come of.
+    pub(crate) fn schedule_events(&mut self, input: &RequestRecord, events: &[ScheduleEvent]) {
+        if events.is_empty() {
+            return;
+        }
+        let namespace = self.context.config.public.namespace(&input.namespace_id);
+        let namespace = namespace.as_deref().unwrap_or(&input.namespace_id);
+        let schema_id = self.context.config.public.schema_id(PublicTopic::Event);
+        let key = Bytes::copy_from_slice(input.workflow_id.as_bytes());
+        for event in events {
+            let record = WorkflowEvent::of_schedule(namespace, &input.workflow_id, event, self.now_ms);
             let written =
                 self.outputs.push(Topic::Events, &key, Vec::new(), |buffer| record.write(schema_id, buffer));
             self.published(written);
