@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bytes_of import as_json, body, framed, signal, start, update
 from case import Report, case
@@ -18,7 +19,8 @@ from patience import Deadline, Late, most_s, spans_s, until_blocking
 from records import ids
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import PollActivityTaskQueueRequest
-from temporalio.client import Client
+from temporalio.client import Client, ScheduleDescription
+from temporalio.service import RPCError, RPCStatusCode
 from world import Sent, World
 
 DAY_MS = 86_400_000
@@ -28,6 +30,17 @@ BOMB_BYTES = 12 << 20
 HUGE_BYTES = 140 << 20
 REPLY = {"reply-topic": "everlog.replies"}
 SALE = {"type": "start", "start": {"workflow_type": "Sale", "task_queue": "sales", "input": ["tea"]}}
+# It has no time of its own for a year.
+SCHEDULE = {
+    "type": "create_schedule",
+    "create_schedule": {
+        "schedule": {
+            "spec": {"intervals": [{"interval_ms": 400 * 86_400_000}]},
+            "workflow_id": "sale",
+            "start": {"workflow_type": "Quiet", "task_queue": "nobody"},
+        }
+    },
+}
 
 
 def now_ms() -> int:
@@ -179,6 +192,131 @@ def every_kind_of_command_takes_effect_in_json_and_in_avro(world: World, report:
                 refused = outcome(order(f"{form}-7", SALE), "refused")
                 assert refused["code"] == "already_started", refused
                 assert (refused["run_id"], started["first_run_id"]) == (taken["run_id"], started["run_id"])
+
+
+def of_schedule(world: World, id: str, command: dict, status: str = "done", **headers: str) -> dict:
+    """Sends a command for a schedule, in Avro where the id says so, and answers what became of it."""
+    value = framed(ids(world).command, body(command)) if id.startswith("avro") else as_json(command)
+    sent = world.send(id, value, {**REPLY, **headers})
+    world.flush(sent)
+    reply = world.await_reply(sent)
+    assert (reply.value["status"], reply.value["workflow_id"], reply.key) == (status, id, sent.key), reply
+    return reply.value
+
+
+def patch(**what: Any) -> dict:
+    return {"type": "patch_schedule", "patch_schedule": what}
+
+
+def described(world: World, id: str) -> ScheduleDescription:
+    async def describe() -> ScheduleDescription:
+        client = await Client.connect(world.node.address)
+        return await client.get_schedule_handle(id).describe()
+
+    return asyncio.run(describe())
+
+
+@case
+def a_schedule_of_a_record_fires_at_its_times_and_calls_see_it(world: World, report: Report) -> None:
+    with report.row("a schedule fires, is paused, triggered and described"):
+        id, made = "each-second", json.loads(json.dumps(SCHEDULE))
+        made["create_schedule"]["schedule"] |= {
+            "spec": {"cron": ["* * * * * * *"]},
+            "policies": {"overlap": "AllowAll"},
+            "state": {"remaining_actions": 2, "notes": "twice"},
+        }
+        created = of_schedule(world, id, made)
+        workflow_id = f"temporal-sys-scheduler:{id}"
+        fired = [event["schedule_fired"] for event in world.await_events(workflow_id, "ScheduleFired", 2)]
+        assert [event["action"] for event in fired] == [1, 2] and not any(event["is_manual"] for event in fired), fired
+        first, second = (milliseconds(event["nominal_time"]) for event in fired)
+        assert (second - first, first % 1_000) == (1_000, 0), fired
+        for run in fired:
+            assert run["workflow_id"] == f"sale-{run['nominal_time']:%Y-%m-%dT%H:%M:%SZ}", run
+            (begun,) = world.await_events(run["workflow_id"], "WorkflowExecutionStarted")
+            assert begun["run_id"] == run["run_id"], begun
+        seen = described(world, id)
+        assert (seen.info.num_actions, seen.schedule.state.remaining_actions, seen.schedule.state.note) == (2, 0, "twice"), seen
+        running = {execution.workflow_id for execution in seen.info.running_actions}
+        assert running == {run["workflow_id"] for run in fired}, seen
+        for _ in range(2):
+            of_schedule(world, id, patch(pause="for repairs", trigger={}), **{"command-id": "once"})
+        (manual,) = [e["schedule_fired"] for e in world.await_events(workflow_id, "ScheduleFired", 3)][2:]
+        assert manual["is_manual"], manual
+        seen = described(world, id)
+        assert (seen.info.num_actions, seen.schedule.state.paused, seen.schedule.state.note) == (3, True, "for repairs"), seen
+        made["update_schedule"] = {"schedule": made.pop("create_schedule")["schedule"] | {"workflow_id": "other"}}
+        updated = of_schedule(world, id, made | {"type": "update_schedule"})
+        assert updated["conflict_token"] > created["conflict_token"], updated
+        assert described(world, id).schedule.action.id == "other"
+        of_schedule(world, id, {"type": "delete_schedule"})
+        try:
+            raise AssertionError(f"it is still there: {described(world, id)}")
+        except RPCError as error:
+            assert error.status == RPCStatusCode.NOT_FOUND, error
+
+
+@case
+def a_command_for_a_schedule_that_cannot_be_is_refused(world: World, report: Report) -> None:
+    def made(**what: Any) -> dict:
+        schedule = SCHEDULE["create_schedule"]["schedule"]
+        return {"type": "create_schedule", "create_schedule": {"schedule": schedule | what}}
+
+    times = {"backfills": [{"start_time": 0, "end_time": 0}] * 101}
+    rows = {
+        "a notation that is none": (made(spec={"cron": ["whenever"]}), "invalid_argument"),
+        "a time zone that is none": (made(spec={"cron": ["@daily"], "time_zone": "Nowhere/Land"}), "invalid_argument"),
+        "too many entries": (made(spec={"cron": ["@daily"] * 1_001}), "invalid_argument"),
+        "notes that are too long": (made(state={"notes": "n" * 1_001}), "invalid_argument"),
+        "a policy that is none": (made(policies={"overlap": "Never"}), "invalid_argument"),
+        "no start": (made(start=None), "command_incomplete"),
+        "an unknown field": (made(when="now"), "not_json"),
+        "a patch without a schedule": (patch(trigger={}), "not_found"),
+        "the part of another command": (made() | {"type": "update_schedule"}, "command_incomplete"),
+        "a start in the place of schedules": (SALE, "invalid_argument"),
+    }
+    for name, (command, code) in rows.items():
+        with report.row(name):
+            id = "temporal-sys-scheduler:none" if command is SALE else "none"
+            assert of_schedule(world, id, command, "refused")["code"] == code
+    with report.row("too many backfills"):
+        of_schedule(world, "crowded", made())
+        assert of_schedule(world, "crowded", patch(**times), "refused")["code"] == "invalid_argument"
+        of_schedule(world, "crowded", {"type": "delete_schedule"})
+
+
+@case
+def a_schedule_is_made_changed_and_deleted_and_tells_what_becomes_of_its_actions(world: World, report: Report) -> None:
+    for form in ("json", "avro"):
+        with report.row(f"{form}: a schedule's life, its tokens and its events"):
+            id, made = f"{form}-schedule", json.loads(json.dumps(SCHEDULE))
+            made["create_schedule"]["schedule"]["workflow_id"] = f"{form}-of-a-schedule"
+            first = of_schedule(world, id, made, **{"command-id": "made"})
+            assert of_schedule(world, id, made, **{"command-id": "made"})["conflict_token"] == first["conflict_token"]
+            assert of_schedule(world, id, made, "refused")["code"] == "already_started"
+            of_schedule(world, id, patch(trigger={}))
+            (fired,) = world.await_events(f"temporal-sys-scheduler:{id}", "ScheduleFired")
+            of_schedule(world, id, patch(trigger={}))
+            replaced = {"schedule": made["create_schedule"]["schedule"], "conflict_token": first["conflict_token"]}
+            update = {"type": "update_schedule", "update_schedule": replaced}
+            paused = of_schedule(world, id, patch(pause="for repairs"))
+            assert of_schedule(world, id, update, "refused")["code"] == "outdated"
+            replaced["conflict_token"] = paused["conflict_token"]
+            of_schedule(world, id, update)
+            of_schedule(world, id, {"type": "delete_schedule"})
+            assert of_schedule(world, id, {"type": "delete_schedule"}, "refused")["code"] == "not_found"
+            world.await_events(f"temporal-sys-scheduler:{id}", "ScheduleClosed")
+            events = world.history(f"temporal-sys-scheduler:{id}")
+            told = [(event["event_id"], event["type"], event["schedule_id"]) for event in events]
+            kinds = ["ScheduleCreated", "ScheduleFired", "ScheduleSkipped", "SchedulePaused", "ScheduleUpdated", "ScheduleUnpaused",
+                     "ScheduleClosed"]  # fmt: skip
+            assert told == [(at, kind, id) for at, kind in enumerate(kinds, 1)], told
+            assert {event["run_id"] for event in events} == {first["run_id"]}, events
+            assert events[0]["schedule_created"]["conflict_token"] == first["conflict_token"], events[0]
+            assert events[2]["schedule_skipped"]["reason"] == "Overlap", events[2]
+            run = fired["schedule_fired"]
+            (begun,) = world.await_events(run["workflow_id"], "WorkflowExecutionStarted")
+            assert begun["run_id"] == run["run_id"], begun
 
 
 @case

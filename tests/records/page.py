@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bytes_of import body, framed
 from case import Report, Skipped, case
-from effects import REPLY, SALE, task_token, worker
+from effects import REPLY, SALE, SCHEDULE, task_token, worker
 from patience import Late, most_s, until_blocking
 from records import ids
 from world import REPOSITORY, World, free_port
@@ -256,7 +256,7 @@ def each_documented_command_takes_effect_in_both_forms(world: World, report: Rep
             command = ast.literal_eval(block.text)
             forms["avro"].append((command["type"], framed(schema_id, body(command))))
     kinds = ["start", "signal", "signal_with_start", "update", "update_with_start", "cancel", "terminate", "complete_activity",
-             "fail_activity"]  # fmt: skip
+             "fail_activity", "create_schedule", "update_schedule", "patch_schedule", "delete_schedule"]  # fmt: skip
     for form, commands in forms.items():
         assert [kind for kind, _ in commands] == kinds, (form, [kind for kind, _ in commands])
     with worker(world):
@@ -268,6 +268,9 @@ def each_documented_command_takes_effect_in_both_forms(world: World, report: Rep
 
 def send(world: World, workflow_id: str, kind: str, value: bytes) -> None:
     """Sends a command of the page to a run for which it makes sense."""
+    if kind.endswith("_schedule"):
+        send_to_schedule(world, workflow_id, kind, value)
+        return
     if "start" not in kind:
         begun = world.send(workflow_id, json.dumps(SALE), REPLY)
         world.flush(begun)
@@ -279,6 +282,19 @@ def send(world: World, workflow_id: str, kind: str, value: bytes) -> None:
     outcome = world.await_reply(sent).value
     wanted = "completed" if "update" in kind else "started" if "start" in kind else "done"
     assert outcome["status"] == wanted, outcome
+
+
+def send_to_schedule(world: World, schedule_id: str, kind: str, value: bytes) -> None:
+    """Sends a command of the page to a schedule, which is there unless it is to be made."""
+    if kind != "create_schedule":
+        begun = world.send(schedule_id, json.dumps(SCHEDULE), REPLY)
+        world.flush(begun)
+        assert world.await_reply(begun).value["status"] == "done"
+    sent = world.send(schedule_id, value, REPLY)
+    world.flush(sent)
+    reply = world.await_reply(sent)
+    assert (reply.value["status"], reply.value["workflow_id"]) == ("done", schedule_id), reply
+    assert (reply.value["conflict_token"] is None) == (kind == "delete_schedule"), reply
 
 
 @case

@@ -31,9 +31,9 @@ pub struct Outcome {
     pub command_id: Option<String>,
     /// The namespace, by name.
     pub namespace: Option<String>,
-    /// The Workflow Id.
+    /// The Workflow Id, or the id of the schedule: the key of the command.
     pub workflow_id: Option<String>,
-    /// The run that was started or found, or that is in the way.
+    /// The run that was started or found, or that is in the way; the run of a schedule.
     pub run_id: Option<String>,
     /// The first run of its chain.
     pub first_run_id: Option<String>,
@@ -49,6 +49,8 @@ pub struct Outcome {
     pub result: Option<Vec<Payload<'static>>>,
     /// Of an update that failed: why.
     pub failure: Option<Vec<Failure<'static>>>,
+    /// Of a schedule that was made, found or changed: what an update names that goes by what it is now.
+    pub conflict_token: Option<i64>,
 }
 
 impl Outcome {
@@ -82,8 +84,13 @@ impl Outcome {
             | Reply::Activity(_)
             | Reply::Gone
             | Reply::Completed(_)
-            | Reply::Heartbeat(_)
-            | Reply::Schedule(_) => Self { status: "done".into(), ..self },
+            | Reply::Heartbeat(_) => Self { status: "done".into(), ..self },
+            Reply::Schedule(standing) => Self {
+                status: "done".into(),
+                run_id: Some(standing.run_id.clone()),
+                conflict_token: i64::try_from(standing.conflict_token).ok(),
+                ..self
+            },
         }
     }
 
@@ -156,7 +163,8 @@ pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
         Refused::Busy(reason) | Refused::NotReady(reason) | Refused::TooManyAtOnce(reason) => {
             (Code::Busy, reason)
         }
-        Refused::TooMany(reason) | Refused::Outdated(reason) => (Code::InvalidArgument, reason),
+        Refused::TooMany(reason) => (Code::InvalidArgument, reason),
+        Refused::Outdated(reason) => (Code::Outdated, reason),
         Refused::NamespaceUnknown(_) => (Code::NamespaceUnknown, "there is no namespace of this name"),
         Refused::NamespaceDeleted(_) => (Code::NamespaceUnknown, "the namespace was deleted"),
         Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),

@@ -136,17 +136,5 @@ pub fn signal(workflow_id: &str, name: &str) -> Fetched {
 }
 
 pub fn cancel() -> Command<Payload<'static>> {
-    Command {
-        r#type: "cancel".into(),
-        workflow_id: None,
-        run_id: None,
-        identity: None,
-        start: None,
-        signal: None,
-        cancel: Some(Cancel::default()),
-        terminate: None,
-        complete_activity: None,
-        fail_activity: None,
-        update: None,
-    }
+    Command { r#type: "cancel".into(), cancel: Some(Cancel::default()), ..Command::default() }
 }

@@ -2,6 +2,8 @@
 
 mod headers;
 mod json;
+mod schedule_request;
+mod schedule_shape;
 mod shape;
 mod to_request;
 mod validate;
@@ -12,6 +14,10 @@ use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::request::RequestRecord;
 
 pub use crate::command::headers::{CommandOptions, DELIVER_AHEAD_MS_MAX};
+pub use crate::command::schedule_shape::{
+    GivenBackfill, GivenCalendar, GivenInterval, GivenPatch, GivenPolicies, GivenSchedule, GivenSpec,
+    GivenState, GivenTrigger, ScheduleCreation, ScheduleReplacement,
+};
 pub use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 
 use crate::payload::Payload;
@@ -161,11 +167,12 @@ pub enum Code {
     NotFound,
     AlreadyStarted,
     Busy,
+    Outdated,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::NullValue,
         Self::KeyMissing,
         Self::KeyUnreadable,
@@ -188,6 +195,7 @@ impl Code {
         Self::NotFound,
         Self::AlreadyStarted,
         Self::Busy,
+        Self::Outdated,
     ];
 
     /// Its text in `rejections` and `replies`.
@@ -215,6 +223,7 @@ impl Code {
             Self::NotFound => "not_found",
             Self::AlreadyStarted => "already_started",
             Self::Busy => "busy",
+            Self::Outdated => "outdated",
         }
     }
 }
@@ -268,8 +277,9 @@ fn decode(
     ask: &CommandOptions,
 ) -> Result<Decoded, CommandRefusal> {
     let key = record.key.filter(|key| !key.is_empty());
-    let key =
-        key.ok_or_else(|| CommandRefusal::new(Code::KeyMissing, "the key has to be the Workflow Id"))?;
+    let key = key.ok_or_else(|| {
+        CommandRefusal::new(Code::KeyMissing, "the key has to be the Workflow Id, or the id of the schedule")
+    })?;
     let Ok(key) = std::str::from_utf8(key) else {
         return Err(CommandRefusal::new(Code::KeyUnreadable, "the key is not UTF-8"));
     };

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
+use crate::command::schedule_shape::{GivenPatch, ScheduleCreation, ScheduleReplacement};
 use crate::event::{Priority, RetryPolicy};
 
-/// An order for a workflow; `P` is how a payload is written.
+/// An order for a workflow or a schedule; `P` is how a payload is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "WorkflowCommand", deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Command<P> {
-    /// `start`, `signal`, `signal_with_start`, `update`, `update_with_start`, `cancel`, `terminate`, `complete_activity`
-    /// or `fail_activity`.
+    /// `start`, `signal`, `signal_with_start`, `update`, `update_with_start`, `cancel`, `terminate`, `complete_activity`,
+    /// `fail_activity`, `create_schedule`, `update_schedule`, `patch_schedule` or `delete_schedule`.
     pub r#type: String,
-    /// The Workflow Id, the same as the key.
+    /// The Workflow Id, or the id of the schedule: the same as the key.
     #[serde(default)]
     pub workflow_id: Option<String>,
     /// The run; absent means the current one.
@@ -44,6 +45,15 @@ pub struct Command<P> {
     /// For `update` and `update_with_start`.
     #[serde(default = "none")]
     pub update: Option<Update<P>>,
+    /// For `create_schedule`.
+    #[serde(default = "none")]
+    pub create_schedule: Option<ScheduleCreation<P>>,
+    /// For `update_schedule`.
+    #[serde(default = "none")]
+    pub update_schedule: Option<ScheduleReplacement<P>>,
+    /// For `patch_schedule`.
+    #[serde(default)]
+    pub patch_schedule: Option<GivenPatch>,
 }
 
 /// Start a run.
@@ -200,7 +210,7 @@ macro_rules! empty {
 empty! {
     Command {
         r#type, workflow_id, run_id, identity, start, signal, cancel, terminate, complete_activity, fail_activity,
-        update
+        update, create_schedule, update_schedule, patch_schedule
     }
     Start {
         workflow_type, task_queue, input, workflow_execution_timeout_ms, workflow_run_timeout_ms,

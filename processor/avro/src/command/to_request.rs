@@ -15,6 +15,7 @@ use prost::Message;
 
 use crate::blob::Blob;
 use crate::command::json::JsonPayload;
+use crate::command::schedule_request;
 use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 use crate::command::validate::{invalid, policies, run_id, span_ms};
 use crate::command::{
@@ -44,13 +45,13 @@ impl AnyPayload for JsonPayload {
 }
 
 /// What every order needs to know of its command.
-struct Frame<'a> {
-    rules: &'a CommandLimits<'a>,
+pub(super) struct Frame<'a> {
+    pub(super) rules: &'a CommandLimits<'a>,
     /// By name.
-    namespace: &'a str,
+    pub(super) namespace: &'a str,
     retention_ms: i64,
     /// Under this id the order is taken once.
-    request_id: String,
+    pub(super) request_id: String,
     identity: String,
 }
 
@@ -64,12 +65,14 @@ pub(super) fn input<P: AnyPayload>(
     ask: &CommandOptions,
 ) -> Result<RequestRecord, CommandRefusal> {
     if command.workflow_id.as_deref().is_some_and(|id| !id.is_empty() && id != key) {
-        return Err(CommandRefusal::new(
-            Code::KeyMismatch,
-            "the key is not the Workflow Id that the command names",
-        ));
+        return Err(CommandRefusal::new(Code::KeyMismatch, "the key is not the id that the command names"));
     }
-    rules.id("WorkflowId", key)?;
+    let workflow_id = if command.r#type.ends_with("_schedule") {
+        schedule_request::workflow_id(rules, key)?
+    } else {
+        rules.id("WorkflowId", key)?;
+        key.to_owned()
+    };
     let (namespace_id, retention_ms) = match world.namespace(&ask.namespace) {
         NamespaceLookup::Open { id, retention_ms } => (id, retention_ms),
         NamespaceLookup::Closed => {
@@ -87,7 +90,7 @@ pub(super) fn input<P: AnyPayload>(
     rules.length("RequestId", &request_id)?;
     let frame = Frame { rules, namespace: &ask.namespace, retention_ms, request_id, identity };
     let run_id = run_id("RunId", command.run_id.clone())?;
-    let input = RequestRecord { namespace_id, workflow_id: key.into(), run_id, ..RequestRecord::default() };
+    let input = RequestRecord { namespace_id, workflow_id, run_id, ..RequestRecord::default() };
     parts_match(&command)?;
     frame.order(input, command, world)
 }
@@ -104,7 +107,7 @@ fn request_id(place: &RecordCoordinates<'_>) -> String {
 
 /// Parts that the type does not name would be dropped without a word.
 fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
-    let parts: [(&str, bool, &[&str]); 7] = [
+    let parts: [(&str, bool, &[&str]); 11] = [
         ("start", command.start.is_some(), &["start", "signal_with_start", "update_with_start"]),
         ("signal", command.signal.is_some(), &["signal", "signal_with_start"]),
         ("update", command.update.is_some(), &["update", "update_with_start"]),
@@ -112,6 +115,10 @@ fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
         ("terminate", command.terminate.is_some(), &["terminate"]),
         ("complete_activity", command.complete_activity.is_some(), &["complete_activity"]),
         ("fail_activity", command.fail_activity.is_some(), &["fail_activity"]),
+        ("create_schedule", command.create_schedule.is_some(), &["create_schedule"]),
+        ("update_schedule", command.update_schedule.is_some(), &["update_schedule"]),
+        ("patch_schedule", command.patch_schedule.is_some(), &["patch_schedule"]),
+        ("delete_schedule", false, &["delete_schedule"]),
     ];
     if !parts.iter().any(|(_, _, types)| types.contains(&command.r#type.as_str())) {
         let reason = format!("this release knows no command {:?}", command.r#type);
@@ -126,7 +133,7 @@ fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
     Ok(())
 }
 
-fn needed<T>(part: &str, given: Option<T>) -> Result<T, CommandRefusal> {
+pub(super) fn needed<T>(part: &str, given: Option<T>) -> Result<T, CommandRefusal> {
     given.ok_or_else(|| CommandRefusal::new(Code::CommandIncomplete, format!("the part {part:?} is missing")))
 }
 
@@ -175,6 +182,14 @@ impl Frame<'_> {
                 self.complete(input, needed("complete_activity", command.complete_activity)?, world)
             }
             "fail_activity" => self.fail(input, needed("fail_activity", command.fail_activity)?, world),
+            "create_schedule" => {
+                self.create_schedule(input, needed("create_schedule", command.create_schedule)?, world)
+            }
+            "update_schedule" => {
+                self.update_schedule(input, needed("update_schedule", command.update_schedule)?, world)
+            }
+            "patch_schedule" => self.patch_schedule(input, needed("patch_schedule", command.patch_schedule)?),
+            "delete_schedule" => Ok(Self::delete_schedule(input)),
             other => Err(CommandRefusal::new(
                 Code::CommandUnknown,
                 format!("this release knows no command {other:?}"),
@@ -190,7 +205,7 @@ impl Frame<'_> {
         }
     }
 
-    fn start<P: AnyPayload>(
+    pub(super) fn start<P: AnyPayload>(
         &self,
         start: Start<P>,
         world: &impl CommandContext,
@@ -427,12 +442,12 @@ fn list<P: AnyPayload>(given: Option<Vec<P>>) -> Option<Bytes> {
     Some(Payload::encode_all(&payloads))
 }
 
-fn map<P: AnyPayload>(given: Option<BTreeMap<String, P>>) -> Option<Bytes> {
+pub(super) fn map<P: AnyPayload>(given: Option<BTreeMap<String, P>>) -> Option<Bytes> {
     let fields = given?.into_iter().map(|(key, value)| (key.into(), value.payload())).collect();
     Some(Payload::encode_fields(&fields))
 }
 
-fn keys<P>(given: &Option<BTreeMap<String, P>>) -> usize {
+pub(super) fn keys<P>(given: &Option<BTreeMap<String, P>>) -> usize {
     given.as_ref().map_or(0, BTreeMap::len)
 }
 

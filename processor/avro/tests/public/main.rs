@@ -6,6 +6,7 @@ mod events;
 mod histories;
 mod noise;
 mod schedule_events;
+mod schedules;
 mod versions;
 mod words;
 mod world;

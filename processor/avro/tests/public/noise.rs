@@ -6,6 +6,7 @@ use everlog_avro::command::{Command, CommandVerdict, Complete, Fail, Signal, Ter
 use everlog_avro::payload::Payload;
 use everlog_avro::{PublicTopic, Writer};
 
+use crate::schedules;
 use crate::world::{COMMAND_ID, GIVEN_ID, Known, avro, read_in, start};
 
 /// A generator of numbers that needs no crate; the seed names the case.
@@ -46,9 +47,12 @@ fn seeds() -> Vec<Vec<u8>> {
         avro(&Command { fail_activity: Some(fail), ..of("fail_activity") }),
         avro(&Command { terminate: Some(Terminate::default()), ..of("terminate") }),
     ];
+    seeds.extend(schedules::commands().iter().map(avro));
     let json = [
         r#"{"type":"start","start":{"workflow_type":"O","task_queue":"q","input":[{"a":[1,2]},"x"],"memo":{"k":1}}}"#,
         r#"{"type":"signal","signal":{"name":"go","input":[{"$payload":{"encoding":"b","data":"AQI="}}]}}"#,
+        r#"{"type":"create_schedule","create_schedule":{"schedule":{"spec":{"cron":["@daily"]},"workflow_id":"w",
+            "start":{"workflow_type":"O","task_queue":"q"}},"patch":{"trigger":{}}}}"#,
     ];
     seeds.extend(json.map(|text| text.as_bytes().to_vec()));
     let recursive = [&[0], &GIVEN_ID.to_be_bytes()[..], b"\x0ccancel\x00\x00\x00\x02"].concat();

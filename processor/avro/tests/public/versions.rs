@@ -19,14 +19,18 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::payload::Payload;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Bounds, PublicTopic, Writer, frame, read};
-use everlog_engine::Reply;
 use everlog_engine::machine::update::{Stage, UpdateStanding};
+use everlog_engine::{Reply, ScheduleStanding};
 use serde_json::{Value, json};
 
 use crate::events::written;
 use crate::histories;
 use crate::schedule_events;
+use crate::schedules;
 use crate::world::{avro, start};
+
+pub const PLACE: RecordCoordinates<'static> =
+    RecordCoordinates { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/versions")
@@ -34,8 +38,7 @@ fn folder() -> PathBuf {
 
 /// What is written today, by name.
 fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
-    let place =
-        RecordCoordinates { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
+    let place = PLACE;
     let one = |name: &str, bytes: Vec<u8>| BTreeMap::from([(name.to_owned(), bytes)]);
     let mut bytes = Vec::new();
     match noun {
@@ -48,7 +51,11 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
                 .map(|(name, event)| ((*name).to_owned(), schedule_events::written(event)));
             of_histories.chain(of_schedules).collect()
         }
-        PublicTopic::Command => one("start", avro(&start())),
+        PublicTopic::Command => {
+            let of_schedules = schedules::commands();
+            let commands = of_schedules.iter().map(|command| (command.r#type.clone(), avro(command)));
+            commands.chain(one("start", avro(&start()))).collect()
+        }
         PublicTopic::Outcome => {
             let outcome = Outcome::new(&place, 1).refused(Code::NotFound, "workflow execution not found");
             outcome.write(7, &mut bytes).expect("it fits its schema");
@@ -68,6 +75,12 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
             );
             outcome.write(7, &mut bytes).expect("it fits its schema");
             samples.insert("updated".into(), bytes);
+            let (run_id, conflict_token) = ("0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(), 7);
+            let standing = Reply::Schedule(ScheduleStanding { run_id, conflict_token });
+            let mut bytes = Vec::new();
+            let outcome = Outcome::new(&place, 1).decided(&standing);
+            outcome.write(7, &mut bytes).expect("it fits its schema");
+            samples.insert("scheduled".into(), bytes);
             samples
         }
         PublicTopic::Rejection => {

@@ -12,6 +12,7 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::schedule::event::ScheduleEvent;
+use everlog_engine::machine::schedule::schedule_id;
 use everlog_engine::request::RequestRecord;
 use everlog_log::{Output, Topic};
 use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
@@ -123,7 +124,7 @@ impl<'a> CommandOrigin<'a> {
         Self {
             source,
             namespace: Some(&forwarded.namespace),
-            workflow_id: forwarded.input.as_ref().map(|input| input.workflow_id.as_str()),
+            workflow_id: forwarded.input.as_ref().map(named),
             command_id: forwarded.command_id.as_deref(),
             reply_to: forwarded.reply_to.as_ref(),
             original: forwarded.original.as_ref(),
@@ -156,6 +157,15 @@ impl<'a> CommandOrigin<'a> {
             partition: self.source.partition,
             offset: self.source.offset,
         }
+    }
+}
+
+/// The id that a command names: a schedule's by itself, without what makes a Workflow Id of it.
+fn named(input: &RequestRecord) -> &str {
+    let id = input.workflow_id.as_str();
+    match &input.request {
+        Some(request) if request.is_for_schedules() => schedule_id(id).unwrap_or(id),
+        Some(_) | None => id,
     }
 }
 

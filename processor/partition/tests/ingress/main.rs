@@ -3,6 +3,7 @@
 mod harness;
 mod namespace_deletion;
 mod promises;
+mod schedules;
 
 use std::sync::atomic::Ordering;
 

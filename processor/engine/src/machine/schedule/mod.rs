@@ -58,7 +58,7 @@ pub(crate) fn keep_id_free(place: StartContext<'_>) -> Result<(), Rejection> {
 
 impl Request {
     /// It is for schedules, and for no other run.
-    pub(crate) fn is_for_schedules(&self) -> bool {
+    pub fn is_for_schedules(&self) -> bool {
         matches!(
             self,
             Self::CreateSchedule(_)
