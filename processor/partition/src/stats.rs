@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use everlog_avro::command::Code;
+use everlog_engine::machine::schedule::event::{ScheduleEvent, ScheduleEventKind};
+use everlog_schedules::state::SkipReason;
 
 /// Counters and gauges of one partition.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Stats {
     pub rejections: Rejections,
     /// Entries of public topics that could not be written: a fault of this release.
     pub unpublished: AtomicU64,
+    /// What became of the actions of schedules.
+    pub schedule_actions: ScheduleActions,
     /// Runs whose history came beyond a warning mark, of events or of bytes.
     pub large_histories: AtomicU64,
     /// Runs whose state came beyond its mark.
@@ -120,5 +124,61 @@ impl Rejections {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.counted().map(|(_, count)| count).sum()
+    }
+}
+
+/// What became of the actions of schedules, by why they were not started.
+#[derive(Debug, Default)]
+pub struct ScheduleActions {
+    started: AtomicU64,
+    overlap: AtomicU64,
+    buffer_full: AtomicU64,
+    paused: AtomicU64,
+    exhausted: AtomicU64,
+    workflow_id_taken: AtomicU64,
+    refused: AtomicU64,
+    missed: AtomicU64,
+}
+
+impl ScheduleActions {
+    pub(crate) fn count(&self, events: &[ScheduleEvent]) {
+        for event in events {
+            let (count, by) = match &event.kind {
+                ScheduleEventKind::Fired(_) => (&self.started, 1),
+                ScheduleEventKind::Skipped(skipped) => (self.skipped(skipped.reason), 1),
+                ScheduleEventKind::Missed(missed) => (&self.missed, missed.count),
+                ScheduleEventKind::PauseChanged(_)
+                | ScheduleEventKind::Created(_)
+                | ScheduleEventKind::Updated(_)
+                | ScheduleEventKind::Closed(_) => continue,
+            };
+            count.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    fn skipped(&self, reason: SkipReason) -> &AtomicU64 {
+        match reason {
+            SkipReason::Overlap => &self.overlap,
+            SkipReason::BufferFull => &self.buffer_full,
+            SkipReason::Paused => &self.paused,
+            SkipReason::Exhausted => &self.exhausted,
+            SkipReason::WorkflowIdTaken => &self.workflow_id_taken,
+            SkipReason::Refused => &self.refused,
+        }
+    }
+
+    /// Each fate, and how many actions had it.
+    pub fn counted(&self) -> [(&'static str, u64); 8] {
+        [
+            ("started", &self.started),
+            ("overlap", &self.overlap),
+            ("buffer_full", &self.buffer_full),
+            ("paused", &self.paused),
+            ("exhausted", &self.exhausted),
+            ("workflow_id_taken", &self.workflow_id_taken),
+            ("refused", &self.refused),
+            ("missed", &self.missed),
+        ]
+        .map(|(fate, count)| (fate, count.load(Ordering::Relaxed)))
     }
 }

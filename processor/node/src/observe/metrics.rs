@@ -231,6 +231,10 @@ const REJECTIONS: &[Row<u64>] = rows! {
     Counts "everlog_rejections_total" "Public commands refused, by code." |n| *n as f64;
 };
 
+const SCHEDULES: &[Row<u64>] = rows! {
+    Counts "everlog_schedule_actions_total" "Actions of schedules, by what became of them: started, missed by the catch-up window, or why they were dropped." |n| *n as f64;
+};
+
 const ROWS: &[Row<AtomicU64>] = rows! {
     Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by reason." |n| load(n);
 };
@@ -358,7 +362,7 @@ pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
 
 /// Adds the partitions, labelled by number.
 pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
-    let refused = stats.clone();
+    let (refused, acted) = (stats.clone(), stats.clone());
     add(registry, PARTITION, Some("partition"), move |visit| {
         for (partition, stats) in stats.iter().enumerate() {
             visit(&partition.to_string(), stats);
@@ -370,6 +374,13 @@ pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
             *counts.entry(code).or_default() += count;
         }
         counts.iter().for_each(|(code, count)| visit(code, count));
+    });
+    add(registry, SCHEDULES, Some("result"), move |visit| {
+        let mut counts = BTreeMap::new();
+        for (fate, count) in acted.iter().flat_map(|stats| stats.schedule_actions.counted()) {
+            *counts.entry(fate).or_default() += count;
+        }
+        counts.iter().for_each(|(fate, count)| visit(fate, count));
     });
 }
 

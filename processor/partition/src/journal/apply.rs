@@ -137,6 +137,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.waiters.queries.answer_attached(&key, std::mem::take(answers));
         }
         self.publisher().schedule_events(input, &outcome.schedule_events);
+        if !self.ownership.is_replaying() {
+            self.context.stats.schedule_actions.count(&outcome.schedule_events);
+        }
         let reply = self.apply_outcome(&workflow, outcome)?;
         if !self.ownership.is_serving()
             && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)

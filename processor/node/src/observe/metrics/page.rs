@@ -42,6 +42,7 @@ fn parts() -> Vec<MetricsPart> {
         part("What waits for partitions", "partition", ADMISSION),
         part("Task queues", "", QUEUES),
         part("Public commands that were refused", "code", REJECTIONS),
+        part("Schedules", "result", SCHEDULES),
         part("Several nodes", "", cluster::GAUGES),
         part("", "", cluster::COUNTERS),
         part("", "outcome", cluster::OUTCOMES),
