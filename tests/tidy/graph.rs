@@ -83,8 +83,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "everlog-engine",
             "everlog-log",
             "everlog-log-kafka",
+            "everlog-partition",
             "everlog-registry",
             "everlog-rocks",
+            "everlog-store",
         ],
     ),
     (

@@ -9,7 +9,7 @@ use everlog_config::node_file::NodeFile;
 use everlog_log::Error;
 use everlog_rocks::log::Embedded;
 
-use crate::doctor::Finding;
+use crate::doctor::{Finding, index};
 use crate::http_client;
 
 /// Checks it. If no node runs, the log is opened as a node would open it. Otherwise the node is asked.
@@ -40,6 +40,7 @@ pub fn look(config: &Config) -> Vec<Finding> {
         Some(LogLocation::Kafka) => {
             let found = "it belongs to a node whose log is on Kafka";
             findings.push(Finding::warn("log", found, "name its brokers (--kafka-bootstrap, --config)"));
+            findings.extend(index::of_rows(&data.rows()));
             return findings;
         }
         None => {
@@ -48,7 +49,7 @@ pub fn look(config: &Config) -> Vec<Finding> {
         }
     }
     match Embedded::open(data.options(config)) {
-        Ok(log) => findings.push(recovered(&log)),
+        Ok(log) => findings.extend([recovered(&log), index::of_log(&log)]),
         Err(Error::Locked { .. }) => findings.push(node(dir)),
         Err(error) => {
             let way_out = format!("{}", data.explain(error.clone()));
@@ -143,7 +144,9 @@ mod tests {
         let good = [("directory", CheckVerdict::Good), ("disk", CheckVerdict::Good)];
         assert_eq!(verdicts(&config), [&good[..], &[("node", CheckVerdict::Warn)]].concat());
         drop(held);
-        assert_eq!(verdicts(&config), [&good[..], &[("log", CheckVerdict::Good)]].concat());
+        // Nobody has served its partitions.
+        let opened = [("log", CheckVerdict::Good), ("index", CheckVerdict::Warn)];
+        assert_eq!(verdicts(&config), [&good[..], &opened].concat());
         std::fs::set_permissions(&config.server.data_dir, PermissionsExt::from_mode(0o755)).expect("ours");
         assert_eq!(verdicts(&config)[0], ("directory", CheckVerdict::Warn));
         config.log.free_bytes_min = u64::MAX / 4;

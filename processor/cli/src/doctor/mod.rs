@@ -2,6 +2,7 @@
 //! nothing.
 
 mod directory;
+mod index;
 mod kafka;
 mod nodes;
 mod registry;
