@@ -20,6 +20,7 @@ use crate::checker::deliveries::{Troubles, now_ms, time_of_day};
 use crate::client::Client;
 use crate::cluster::FaultCluster;
 use crate::commands::Commands;
+use crate::listed;
 use crate::load::Load;
 use crate::net::Host;
 use crate::node::Node;
@@ -399,8 +400,9 @@ impl Environment {
         }
     }
 
-    /// What the node says of the histories of some workflows.
+    /// What the nodes list, and what they say of the histories of some workflows.
     async fn ask(&self, observations: &mut Observations) -> anyhow::Result<()> {
+        observations.listed = Some(listed::all(&self.client, &mut observations.faults).await?);
         let calls = self.client.client_log.calls();
         let ids: BTreeSet<&str> = calls.iter().map(|call| call.workflow_id.as_str()).collect();
         let every = ids.len().div_ceil(ASKED_MAX).max(1);

@@ -15,10 +15,13 @@ use crate::client_log::Deed;
 use crate::commands::Commands;
 use crate::reader::Seen;
 use crate::workflows::SIGNALS;
-use crate::{account, kin, register};
+use crate::{account, kin, listed, register};
 
 /// Of a thousand workflows, those that get a signal besides that is tried only once.
 const HINTS_PERMILLE: u32 = 300;
+
+/// Of a thousand workflows, those that are looked for in lists.
+const LISTED_PERMILLE: u32 = 250;
 
 /// Workflows under way. They end when this is dropped.
 pub struct Load {
@@ -43,6 +46,9 @@ impl Course {
 
 /// Kinds that records may start. Who terminates must know that the start has been taken.
 const BY_RECORDS: [&str; 3] = ["plain", "chain", "house"];
+
+/// Kinds of one run, behind which no other begins.
+const ENDS_ONCE: [&str; 2] = ["plain", "doomed"];
 
 /// What a slot works with.
 #[derive(Clone)]
@@ -162,12 +168,16 @@ impl Slot {
         }
         let by_records =
             self.commands.as_ref().filter(|_| number % 3 == 2 && BY_RECORDS.contains(&kind)).map(Arc::as_ref);
+        let is_listed = dice.permille(LISTED_PERMILLE);
         match by_records {
             Some(commands) => commands.start(&id, dice).await?,
             None => {
                 let make = |identity| kin::start(&id, identity);
                 let fate = self.client.insist(&id, Deed::Start, make).await?;
                 ensure!(fate != Fate::Refused, "{id} cannot be started");
+                if is_listed {
+                    listed::has_begun(&self.client, &id).await?;
+                }
             }
         }
         match kind {
@@ -183,6 +193,9 @@ impl Slot {
             }
         }
         self.seen.closed(&id).await;
+        if is_listed && ENDS_ONCE.contains(&kind) {
+            listed::has_closed(&self.client, &id).await?;
+        }
         Ok(())
     }
 

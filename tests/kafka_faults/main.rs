@@ -19,6 +19,7 @@ mod environment;
 mod event;
 mod frame;
 mod kin;
+mod listed;
 mod load;
 mod net;
 mod node;

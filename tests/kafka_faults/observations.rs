@@ -13,6 +13,7 @@ use crate::checker::terms::Terms;
 use crate::client_log::Call;
 use crate::environment;
 use crate::event::{Event, fields, number, schema, text};
+use crate::listed::ListedState;
 use crate::polls::Poll;
 use crate::reader::{Entry, read};
 use crate::register::Read;
@@ -76,6 +77,8 @@ pub struct Observations {
     pub kept: BTreeMap<String, Vec<Line>>,
     /// What the node answered at the end, by run id.
     pub told: BTreeMap<String, Vec<Line>>,
+    /// What lists said at the end, by run id; none where nobody asked.
+    pub listed: Option<BTreeMap<String, ListedState>>,
     /// What a consumer of `events` saw that read along, and what one sees afterwards, by partition and offset.
     pub seen: BTreeMap<(i32, i64), Entry>,
     pub later: BTreeMap<(i32, i64), Entry>,

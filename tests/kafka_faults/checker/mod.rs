@@ -17,7 +17,7 @@ use crate::checker::lineage::{ACCEPTED, Lineage};
 use crate::client_log::{Deed, Via};
 use crate::event::{Event, RUNNING, status};
 use crate::observations::{CommandReply, Head, Line, Observations};
-use crate::{program, register, waits};
+use crate::{listed, program, register, waits};
 
 /// Counterexamples beyond these say nothing new.
 const FOUND_MAX: usize = 40;
@@ -51,6 +51,7 @@ pub fn check(observations: &Observations) -> Vec<String> {
     torn::check(observations, &mut found);
     terms::check(&observations.terms, &effects(&kin, observations), &mut found);
     deliveries::check(&kin, observations, &mut found);
+    listed::check(observations, &mut found);
     register::check(&observations.reads, &mut found);
     waits::check(&observations.waits, observations.troubles.is_some(), &mut found);
     for (place, entry) in &observations.seen {

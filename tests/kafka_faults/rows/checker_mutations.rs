@@ -12,7 +12,7 @@ use crate::client::TASK_TIMEOUT_S;
 use crate::client_log::Via;
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size};
-use crate::event::Event;
+use crate::event::{Event, RUNNING};
 use crate::observations::{Mark, Observations};
 use crate::polls::{Got, Poll};
 use crate::rows::kin_mutations::KIN;
@@ -86,6 +86,14 @@ const DAMAGES: &[Damage] = &[
     }),
     ("the node tells another history", |observations| {
         observations.told.values_mut().next().expect("it was asked").swap(0, 1);
+    }),
+    ("a list has another status", |observations| {
+        let mut listed = observations.listed.iter_mut().flat_map(|listed| listed.values_mut());
+        listed.find(|run| run.status != RUNNING).expect("some have closed").status += 1;
+    }),
+    ("a run is not listed", |observations| {
+        let known = observations.told.keys().next().expect("it was asked").clone();
+        observations.listed.as_mut().expect("it was asked").remove(&known);
     }),
     ("what was seen is not there any more", |observations| {
         observations.seen.values_mut().next().expect("somebody read along").value = None;
