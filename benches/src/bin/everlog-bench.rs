@@ -1,5 +1,5 @@
-//! Measures the parts alone: the engine (steps per second of one core, allocations), the log (appends, syncs), and what
-//! plain Kafka clients see beside a server.
+//! Measures the parts alone: the engine (steps per second of one core, allocations), the log (appends, syncs), the index
+//! (lists, counts), and what plain Kafka clients see beside a server.
 
 use std::alloc::System;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use everlog_benches::kafka::{commands, events, probe};
-use everlog_benches::{engine, log};
+use everlog_benches::{engine, index, log};
 use serde::Serialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -23,6 +23,14 @@ enum Bench {
     /// The embedded log with writers that wait, as a table
     #[command(subcommand)]
     Log(Log),
+    /// The index of many runs: what it costs, and how long lists and counts take, as tables
+    Index {
+        /// Where to make a folder for it [default: the system's for temporary files]
+        dir: Option<PathBuf>,
+        /// Open runs; as many are closed
+        #[arg(long, default_value_t = 1_000_000)]
+        open: u64,
+    },
     /// Produce at a steady rate to a topic of one's own; the report is JSON
     Probe(probe::Options),
     /// Read events as anybody may; the report is JSON
@@ -55,6 +63,7 @@ enum Log {
 fn main() -> anyhow::Result<()> {
     match Bench::parse() {
         Bench::Engine => engine::run(ALLOCATOR),
+        Bench::Index { dir, open } => index::run(dir, open),
         Bench::Log(Log::Writers { dir }) => log::run(dir),
         Bench::Log(Log::Pace { dir, runs, seconds }) => log::pace(dir, runs, seconds),
         Bench::Probe(options) => {
