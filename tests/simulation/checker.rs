@@ -10,6 +10,7 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_engine::machine::schedule::WORKFLOW_ID_PREFIX;
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_log::{Topic, buckets_of};
 use everlog_partition::{RunKey, index_differences};
@@ -56,7 +57,8 @@ pub fn check(broker: &Shared, observations: &Observations, owner: Option<&Node>)
 
 type Histories = BTreeMap<String, Vec<HistoryEvent>>;
 
-/// Every run's events as its history rows have them: gapless and in order, and each of them published once.
+/// Every run's events as its history rows have them: gapless and in order, and each of them published once. Events of schedules
+/// are published gapless and in order, and stand in no history.
 fn histories(stored: &StoredPartition) -> Result<Histories, String> {
     let mut histories = Histories::new();
     for (key, value) in stored.topics[index(Topic::History)].live() {
@@ -74,12 +76,14 @@ fn histories(stored: &StoredPartition) -> Result<Histories, String> {
             events.push(event);
         }
     }
-    let mut published: BTreeMap<String, i64> = BTreeMap::new();
+    let (mut published, mut of_schedules) = (BTreeMap::<String, i64>::new(), BTreeMap::<String, i64>::new());
     let writer = Writer::own(PublicTopic::Event);
     for row in &stored.topics[index(Topic::Events)].rows {
         let bytes = row.value.clone().unwrap_or_default();
         let event = WorkflowEvent::read(&writer, &bytes).map_err(|error| format!("an event: {error}"))?;
-        let last = published.entry(event.run_id.to_string()).or_default();
+        let is_schedule = event.workflow_id.starts_with(WORKFLOW_ID_PREFIX);
+        let told = if is_schedule { &mut of_schedules } else { &mut published };
+        let last = told.entry(event.run_id.to_string()).or_default();
         if event.event_id != *last + 1 || row.key != event.workflow_id.as_bytes() {
             return Err(format!("event {} of {} is published after {last}", event.event_id, event.run_id));
         }
