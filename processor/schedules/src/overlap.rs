@@ -10,7 +10,8 @@
 //! | buffer all | start | keep |
 //! | cancel other, terminate other | start | runs: end them, and keep the newest; chosen: replace it |
 //!
-//! While runs are to end, nothing starts that would overlap.
+//! While runs are to end, nothing starts that would overlap. The newest action that waits for their end has the place of
+//! the oldest that did: so none that came between is chosen before it, only to be replaced.
 
 /// What becomes of an action while others run. The numbers are those of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
@@ -94,6 +95,8 @@ pub struct OverlapPass {
     pub decisions: Vec<OverlapDecision>,
     /// What runs is to be asked to end.
     pub end_running: Option<RunEnd>,
+    /// The action that waits for the end of what runs, and the older one, which was skipped, whose place it takes.
+    pub takes_place: Option<(usize, usize)>,
 }
 
 impl OverlapPass {
@@ -104,6 +107,7 @@ impl OverlapPass {
             decisions: Vec::with_capacity(waiting.len()),
             chosen: None,
             waits_for_end: None,
+            waited_first: None,
             keeps_one: false,
             scheduled_left: input.scheduled_max,
             starts_left: input.starts_max,
@@ -114,7 +118,8 @@ impl OverlapPass {
             let decision = pass.decide(action, waiting);
             pass.decisions.push(decision);
         }
-        Self { decisions: pass.decisions, end_running }
+        let takes_place = pass.waits_for_end.zip(pass.waited_first).filter(|(newest, first)| newest != first);
+        Self { decisions: pass.decisions, end_running, takes_place }
     }
 }
 
@@ -139,6 +144,8 @@ struct PassUnderWay {
     chosen: Option<usize>,
     /// The newest action that waits for the end of what runs.
     waits_for_end: Option<usize>,
+    /// The oldest that did.
+    waited_first: Option<usize>,
     /// Some action is kept for its policy.
     keeps_one: bool,
     scheduled_left: Option<u64>,
@@ -188,6 +195,7 @@ impl PassUnderWay {
     fn supersede(&mut self, at: usize, action: &WaitingAction, waiting: &[WaitingAction]) -> OverlapDecision {
         if self.input.is_running {
             self.keeps_one = true;
+            self.waited_first.get_or_insert(at);
             if let Some(older) = self.waits_for_end.replace(at) {
                 self.decisions[older] = OverlapDecision::Skip;
             }

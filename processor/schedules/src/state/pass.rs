@@ -12,7 +12,11 @@ impl ScheduleStep<'_> {
         }
         let pass = self.state.overlap_pass(self.plan, self.now_ms);
         let waiting = std::mem::take(&mut self.state.buffer);
-        for (action, decision) in waiting.into_iter().zip(pass.decisions) {
+        let mut decided: Vec<_> = waiting.into_iter().zip(pass.decisions).collect();
+        if let Some((newest, first)) = pass.takes_place {
+            decided[first..=newest].rotate_right(1);
+        }
+        for (action, decision) in decided {
             match decision {
                 OverlapDecision::Start => self.start(action),
                 OverlapDecision::Keep => self.state.buffer.push(action),

@@ -15,9 +15,10 @@ fn pass(letters: &str, input: OverlapInput) -> String {
         OverlapDecision::Drop => '0',
     };
     let decisions: String = pass.decisions.iter().map(decision).collect();
-    match pass.end_running {
-        None => decisions,
-        Some(end) => format!("{decisions} {end:?}"),
+    match (pass.end_running, pass.takes_place) {
+        (None, _nothing_waits) => decisions,
+        (Some(end), None) => format!("{decisions} {end:?}"),
+        (Some(end), Some((newest, first))) => format!("{decisions} {end:?}, {newest} at {first}"),
     }
 }
 
@@ -40,31 +41,32 @@ const BUSY: OverlapInput = OverlapInput { is_running: true, ..IDLE };
 fn each_policy_decides_by_what_runs_and_what_was_chosen() {
     let table = [
         "s", "ss", "oo", "ooo", "aaa", "cc", "tt", "ct", "sc", "sac", "xx", "sxs", "cx", "oa", "ao", "oc",
-        "co",
+        "co", "acatac",
     ];
-    let mut shown = format!("{:6}{:12}{}\n", "", "idle", "busy");
+    let mut shown = format!("{:7}{:12}{}\n", "", "idle", "busy");
     for letters in table {
-        shown.push_str(&format!("{letters:6}{:12}{}\n", pass(letters, IDLE), pass(letters, BUSY)));
+        shown.push_str(&format!("{letters:7}{:12}{}\n", pass(letters, IDLE), pass(letters, BUSY)));
     }
     expect![[r#"
-              idle        busy
-        s     !           -
-        ss    !-          --
-        oo    !.          .-
-        ooo   !.-         .--
-        aaa   !..         ...
-        cc    -!          -. Cancel
-        tt    -!          -. Terminate
-        ct    -!          -. Terminate
-        sc    -!          -. Cancel
-        sac   -.!         -.. Cancel
-        xx    !!          !!
-        sxs   !!-         -!-
-        cx    !!          .. Cancel
-        oa    !.          ..
-        ao    !.          .-
-        oc    -!          .. Cancel
-        co    !.          .- Cancel
+               idle        busy
+        s      !           -
+        ss     !-          --
+        oo     !.          .-
+        ooo    !.-         .--
+        aaa    !..         ...
+        cc     -!          -. Cancel, 1 at 0
+        tt     -!          -. Terminate, 1 at 0
+        ct     -!          -. Terminate, 1 at 0
+        sc     -!          -. Cancel
+        sac    -.!         -.. Cancel
+        xx     !!          !!
+        sxs    !!-         -!-
+        cx     !!          .. Cancel
+        oa     !.          ..
+        ao     !.          .-
+        oc     -!          .. Cancel
+        co     !.          .- Cancel
+        acatac --.-.!      .-.-.. Terminate, 5 at 1
     "#]]
     .assert_eq(&shown);
 }
@@ -76,18 +78,18 @@ fn what_may_not_start_is_dropped_when_its_turn_comes() {
     let mut shown = String::new();
     for letters in ["s", "ss", "sS", "Ss", "aaA", "cC", "Cc", "xXx", "axx"] {
         let columns = [paused(false), paused(true), two_left].map(|input| pass(letters, input));
-        shown.push_str(&format!("{letters:6}{:12}{:12}{}\n", columns[0], columns[1], columns[2]));
+        shown.push_str(&format!("{letters:6}{:12}{:20}{}\n", columns[0], columns[1], columns[2]));
     }
     expect![[r#"
-        s     0           -           !
-        ss    00          --          !-
-        sS    0!          --          !-
-        Ss    !-          --          !-
-        aaA   00!         ...         !..
-        cC    0!          -. Cancel   -!
-        Cc    !0          -. Cancel   -!
-        xXx   0!0         0!0         !!!
-        axx   000         .00         !!0
+        s     0           -                   !
+        ss    00          --                  !-
+        sS    0!          --                  !-
+        Ss    !-          --                  !-
+        aaA   00!         ...                 !..
+        cC    0!          -. Cancel, 1 at 0   -!
+        Cc    !0          -. Cancel, 1 at 0   -!
+        xXx   0!0         0!0                 !!!
+        axx   000         .00                 !!0
     "#]]
     .assert_eq(&shown);
 }

@@ -110,6 +110,28 @@ fn a_burst_is_worked_in_slices_of_which_none_is_large() {
 }
 
 #[test]
+fn the_newest_that_ends_others_has_the_place_of_the_first_and_leaves_what_came_between() {
+    let mut world = World::new(&every(DAY_MS), policies(OverlapPolicy::Skip));
+    world.patch(&trigger());
+    world.open_all();
+    let days_before =
+        |from: i64, to: i64, overlap| backfill(START_MS - from * DAY_MS, START_MS - to * DAY_MS, overlap);
+    world.patch(&days_before(9, 8, OverlapPolicy::CancelOther));
+    world.patch(&days_before(7, 6, OverlapPolicy::BufferAll));
+    world.patch(&days_before(5, 4, OverlapPolicy::CancelOther));
+    world.settle();
+    let days = |world: &World| -> Vec<i64> {
+        world.state.buffer.iter().map(|action| action.nominal_s / 86_400 - START_MS / DAY_MS).collect()
+    };
+    assert_eq!(days(&world), [-4, -7, -6]);
+    assert_eq!(world.state.counts.skipped, 3, "each that a newer one replaces is counted");
+    world.close(1, CANCELED);
+    world.open_all();
+    assert_eq!(world.started_s(), [0, -4 * 86_400]);
+    assert_eq!(days(&world), [-7, -6]);
+}
+
+#[test]
 fn the_1001st_that_waits_is_dropped_and_counted() {
     let mut world = World::new(&every(MINUTE_MS), policies(OverlapPolicy::BufferAll));
     world.go_to(START_MS + (BUFFER_MAX as i64 + 1) * MINUTE_MS);
