@@ -28,6 +28,7 @@ mod moves;
 mod plain;
 mod program;
 mod recorded;
+mod recording;
 mod runner;
 mod schema;
 mod servers;

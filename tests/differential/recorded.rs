@@ -1,7 +1,6 @@
 //! What a Temporal server has answered to a fixed set of programs, so that no such server is needed.
 //!
-//! A file of text: `program SEED MARK` opens a program, `step NAME ANSWER` follows for each step. Values that a program
-//! has shown before stand as `{"=": NUMBER}`, which makes the file a fraction of its size.
+//! What the file looks like is said in recording.rs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
@@ -19,6 +17,7 @@ use crate::generator::{Generator, UNDER_WAY};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
 use crate::program::Program;
+use crate::recording::{read, written};
 use crate::runner::Noted;
 use crate::schema::Schema;
 use crate::servers::{Everlog, Reference};
@@ -39,8 +38,6 @@ const HELD_AT_ONCE: usize = 100;
 /// What takes so long at the reference while it is recorded is not recorded, so that no check waits for it. What is recorded
 /// is run, however long that takes.
 const TAKES_LONG: Duration = Duration::from_secs(30);
-/// Values shorter than this are not worth a reference.
-const SHARED_LEN_MIN: usize = 40;
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("differential/recorded.txt")
@@ -67,7 +64,7 @@ pub async fn record(place: &str, what: &str) -> Result<()> {
         let tried = plays.next().await.context("seeds never end")??;
         let Some((program, noted)) = tried else { continue };
         count += 1;
-        text.push_str(&written(&program, noted));
+        text.push_str(&written(program.seed, &program.mark(), noted));
     }
     text.push_str(&finders(UNDER_WAY_FINDERS, &channel, &schema).await?);
     std::fs::write(path(), text)?;
@@ -99,7 +96,7 @@ async fn any_kind(channel: &Channel, schema: &Arc<Schema>) -> Result<String> {
         }
         missing.retain(|one| !program.moves.iter().any(|(there, _)| there == one));
         count += 1;
-        text.push_str(&written(&program, noted));
+        text.push_str(&written(program.seed, &program.mark(), noted));
     }
     text.push_str(&finders(FINDERS, channel, schema).await?);
     println!("moves that no program has: {missing:?}");
@@ -112,7 +109,7 @@ async fn finders(seeds: &[u64], channel: &Channel, schema: &Arc<Schema>) -> Resu
     for seed in seeds {
         let found = tried(*seed, channel, schema).await?;
         let (program, noted) = found.with_context(|| format!("program {seed} is left out"))?;
-        text.push_str(&written(&program, noted));
+        text.push_str(&written(program.seed, &program.mark(), noted));
     }
     Ok(text)
 }
@@ -130,17 +127,6 @@ async fn tried(seed: u64, channel: &Channel, schema: &Arc<Schema>) -> Result<Opt
     }
     println!("program {seed} is left out: {}", if is_long { "it takes long" } else { "it is not steady" });
     Ok(None)
-}
-
-/// A program as the file has it.
-fn written(program: &Program, noted: Vec<Noted>) -> String {
-    let mut text = format!("program {} {}\n", program.seed, program.mark());
-    let mut shared = Shared::default();
-    for noted in noted {
-        let answer = shared.shorten(&noted.answer);
-        text.push_str(&format!("step {}\t{answer}\n", noted.step));
-    }
-    text
 }
 
 /// Runs the fixed set and compares with the file.
@@ -222,93 +208,4 @@ async fn play_all(
         report.add(program, &reference, &everlog);
     }
     Ok(differing)
-}
-
-type Recorded = (u64, String, Vec<Noted>);
-
-fn read(text: &str) -> Result<Vec<Recorded>> {
-    let mut recorded: Vec<Recorded> = Vec::new();
-    let mut shared = Shared::default();
-    for line in text.lines() {
-        let (kind, rest) = line.split_once(' ').context("a line has a kind")?;
-        if kind == "program" {
-            let (seed, mark) = rest.split_once(' ').context("a program has a mark")?;
-            recorded.push((seed.parse()?, mark.to_owned(), Vec::new()));
-            shared = Shared::default();
-        } else {
-            let (step, answer) = rest.split_once('\t').context("a step has an answer")?;
-            let answer = shared.restore(&serde_json::from_str(answer)?)?;
-            let program = recorded.last_mut().context("a step is of a program")?;
-            program.2.push(Noted { step: step.to_owned(), answer });
-        }
-    }
-    Ok(recorded)
-}
-
-/// The values that a program has shown so far, in order.
-#[derive(Default)]
-struct Shared {
-    values: Vec<Value>,
-}
-
-impl Shared {
-    /// A value with what was shown before as references. Parts come before the whole, as [`Shared::restore`] sees them.
-    fn shorten(&mut self, value: &Value) -> Value {
-        if let Some(number) = self.values.iter().position(|known| known == value) {
-            return json!({ "=": number });
-        }
-        let short = match value {
-            Value::Array(values) => values.iter().map(|value| self.shorten(value)).collect(),
-            Value::Object(tree) => {
-                tree.iter().map(|(key, value)| (key.clone(), self.shorten(value))).collect()
-            }
-            leaf => return leaf.clone(),
-        };
-        self.learn(value);
-        short
-    }
-
-    fn restore(&mut self, short: &Value) -> Result<Value> {
-        let whole = match short {
-            Value::Array(values) => values.iter().map(|value| self.restore(value)).collect::<Result<_>>()?,
-            Value::Object(tree) => {
-                if let Some(number) = tree.get("=").and_then(Value::as_u64) {
-                    let known = self.values.get(usize::try_from(number)?);
-                    return known.cloned().context("a reference to what comes later");
-                }
-                let fields = tree.iter().map(|(key, value)| Ok((key.clone(), self.restore(value)?)));
-                Value::Object(fields.collect::<Result<_>>()?)
-            }
-            leaf => return Ok(leaf.clone()),
-        };
-        self.learn(&whole);
-        Ok(whole)
-    }
-
-    fn learn(&mut self, value: &Value) {
-        if value.to_string().len() >= SHARED_LEN_MIN {
-            self.values.push(value.clone());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::Shared;
-
-    #[test]
-    fn what_is_recorded_reads_back_as_it_was() -> anyhow::Result<()> {
-        let long = json!({"name": "a text that is long enough to be shared", "list": [1, {"deep": "another text that is long enough"}]});
-        let answers = [json!({"one": long}), json!({"two": [long, long]}), long.clone(), json!("leaf")];
-        let mut writer = Shared::default();
-        let short: Vec<Value> = answers.iter().map(|answer| writer.shorten(answer)).collect();
-        assert_eq!(short[2].as_object().map(serde_json::Map::len), Some(1), "{short:?}");
-        let mut reader = Shared::default();
-        let whole: Vec<Value> =
-            short.iter().map(|short| reader.restore(short)).collect::<anyhow::Result<_>>()?;
-        assert_eq!(whole, answers);
-        Ok(())
-    }
 }
