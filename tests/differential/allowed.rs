@@ -19,7 +19,8 @@ pub struct Allowed {
     pub reason: &'static str,
 }
 
-fn everywhere(_reference: &[Noted]) -> bool {
+/// In every program.
+pub fn everywhere(_reference: &[Noted]) -> bool {
     true
 }
 
@@ -44,7 +45,8 @@ fn only_theirs(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_some() && everlog.is_none()
 }
 
-fn only_ours(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+/// Only ours has it.
+pub fn only_ours(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_none() && everlog.is_some()
 }
 

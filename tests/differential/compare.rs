@@ -81,7 +81,21 @@ pub fn differ(program: &Program, reference: &[Noted], everlog: &[Noted], uses: &
 
 /// Whatever differs and may not.
 pub fn compare(reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<Difference> {
-    let rows: Vec<&Allowed> = ALLOWED.iter().filter(|one| (one.is_met)(reference)).collect();
+    compare_by(&met(ALLOWED, reference), reference, everlog, uses)
+}
+
+/// Which of the allowed differences hold, by what the reference has answered.
+pub fn met(allowed: &'static [Allowed], reference: &[Noted]) -> Vec<&'static Allowed> {
+    allowed.iter().filter(|one| (one.is_met)(reference)).collect()
+}
+
+/// Whatever differs and is not among those that are allowed.
+pub fn compare_by(
+    rows: &[&'static Allowed],
+    reference: &[Noted],
+    everlog: &[Noted],
+    uses: &mut Uses,
+) -> Vec<Difference> {
     let mut differences = Vec::new();
     for number in 0..reference.len().max(everlog.len()) {
         let (left, right) = (reference.get(number), everlog.get(number));
@@ -93,7 +107,7 @@ pub fn compare(reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<D
         walk("", left.map(|noted| &noted.answer), right.map(|noted| &noted.answer), &mut pairs);
         for (path, reference, everlog) in pairs {
             let plain = without_indices(&path);
-            let is_covered = |one: &&&Allowed| {
+            let is_covered = |one: &&&'static Allowed| {
                 // The end of a path, or with a `*` any part of it.
                 let is_field = match one.field.strip_suffix('*') {
                     Some(part) => plain.contains(part),

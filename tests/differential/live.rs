@@ -73,7 +73,12 @@ fn show(server: &str, noted: &[Noted]) {
 
 /// The seeds that the settings ask for, if they do: numbers and ranges.
 pub fn asked() -> Result<Option<Vec<u64>>> {
-    let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(None) };
+    asked_in("EVERLOG_DIFFERENTIAL_SEEDS", first)
+}
+
+/// The seeds that a variable asks for, if it does: numbers and ranges, or so many as `first` gives.
+pub fn asked_in(variable: &str, first: fn(u64) -> Vec<u64>) -> Result<Option<Vec<u64>>> {
+    let Ok(text) = std::env::var(variable) else { return Ok(None) };
     if let Ok(count) = text.parse::<u64>() {
         return Ok(Some(first(count)));
     }

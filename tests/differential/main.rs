@@ -7,10 +7,11 @@
 //! | variable | what it says |
 //! |---|---|
 //! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or which: `3,` or `7,40..60`; of recorded ones those of `allowed::OPEN` as well |
+//! | `EVERLOG_DIFFERENTIAL_LIVES` | the same of the lives of schedules |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
-//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again; `under way`: those of `moves::under_way` only |
+//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again; `under way`: those of `moves::under_way` only; `lives`: those to the lives of schedules only |
 //! | `EVERLOG_DIFFERENTIAL_NOTED` | print all that both servers answer |
-//! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |
+//! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more, nor lives |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
 //!
 //! Programs of seeds from 100,000 on are made of `moves::under_way`. Where a number is asked for, a tenth as many of them run beside.
@@ -24,6 +25,7 @@ mod compare;
 mod coverage;
 mod generator;
 mod live;
+mod lives;
 mod moves;
 mod plain;
 mod program;
@@ -36,10 +38,14 @@ mod shrink;
 
 use anyhow::Result;
 
+/// What says that the answers to the lives of schedules are to be written again.
+const LIVES: &str = "lives";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_go_as_at_a_temporal_server() -> Result<()> {
     let report = match std::env::var("EVERLOG_REFERENCE") {
         Ok(place) => match std::env::var("EVERLOG_DIFFERENTIAL_RECORD") {
+            Ok(what) if what == LIVES => return Ok(()),
             Ok(what) => return recorded::record(&place, &what).await,
             Err(_none) => live::run(&place).await?,
         },
@@ -52,5 +58,21 @@ async fn programs_go_as_at_a_temporal_server() -> Result<()> {
     );
     assert!(report.lacking.is_empty(), "too seldom met: {:#?}", report.lacking);
     assert!(report.differing.is_empty(), "{} programs differ", report.differing.len());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lives_of_schedules_go_as_at_a_temporal_server() -> Result<()> {
+    let report = match std::env::var("EVERLOG_REFERENCE") {
+        Ok(place) => match std::env::var("EVERLOG_DIFFERENTIAL_RECORD") {
+            Ok(what) if what == LIVES => return lives::record(&place).await,
+            Ok(_of_programs) => return Ok(()),
+            Err(_none) => lives::run_live(&place).await?,
+        },
+        Err(_none) => lives::run().await?,
+    };
+    println!("{report}");
+    assert!(report.lives > 0, "none of the lives asked for is recorded: EVERLOG_REFERENCE plays any of them");
+    assert!(report.differing.is_empty(), "{} lives differ", report.differing.len());
     Ok(())
 }

@@ -407,7 +407,7 @@ impl Given {
 }
 
 /// Makes a call; a refusal is an answer too.
-async fn call(
+pub async fn call(
     channel: Channel,
     schema: Arc<Schema>,
     method: &'static str,

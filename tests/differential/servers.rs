@@ -25,6 +25,7 @@ const DYNAMIC: &[&str] = &[
     // A deletion waits until the tasks of the close are known to be done.
     "history.transferProcessorUpdateAckInterval=\"100ms\"",
     "system.enableActivityEagerExecution=true",
+    "worker.schedulerNamespaceStartWorkflowRPS=100000",
 ];
 /// Limits that are set low at both, so that programs reach them: what a Temporal server calls them, and what ours does.
 const LIMITS: &[(&str, &str, usize)] = &[
