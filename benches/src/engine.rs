@@ -124,6 +124,7 @@ impl World {
             sticky: false,
             identity: "worker".into(),
             poll_id: "poll".into(),
+            stamp: 0,
         }));
         let pending = self.run.as_ref().and_then(|run| run.head.task.clone()).unwrap_or_default();
         pending.token()
@@ -152,6 +153,7 @@ impl World {
             attempt: 1,
             identity: "worker".into(),
             poll_id: "poll".into(),
+            stamp: 0,
         }));
         let claim = self.stamp.offset + 1;
         let target = activity_attempt::Target {

@@ -137,6 +137,9 @@ fn answered(event: &HistoryEvent) -> Vec<(i64, EventType)> {
     match attributes {
         A::WorkflowTaskStartedEventAttributes(a) => vec![(a.scheduled_event_id, E::WorkflowTaskScheduled)],
         A::WorkflowTaskCompletedEventAttributes(a) => vec![(a.started_event_id, E::WorkflowTaskStarted)],
+        A::WorkflowTaskFailedEventAttributes(a) if a.started_event_id == 0 => {
+            vec![(a.scheduled_event_id, E::WorkflowTaskScheduled)]
+        }
         A::WorkflowTaskFailedEventAttributes(a) => vec![(a.started_event_id, E::WorkflowTaskStarted)],
         A::WorkflowTaskTimedOutEventAttributes(a) => vec![(a.started_event_id, E::WorkflowTaskStarted)],
         A::ActivityTaskStartedEventAttributes(a) => vec![(a.scheduled_event_id, E::ActivityTaskScheduled)],

@@ -255,7 +255,7 @@ impl Node {
             match event {
                 InboxMessage::OfferAgain => return None,
                 InboxMessage::Claim { task, .. } => {
-                    claimed.push(ReadyId::Task(task.run.clone(), task.scheduled_event_id, task.attempt));
+                    claimed.push(ReadyId::of_task(task));
                 }
                 _other => {}
             }

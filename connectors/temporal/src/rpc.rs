@@ -80,6 +80,17 @@ macro_rules! rpcs {
                 DescribeBatchOperation             = batch::describe,                    name,  WorkflowId,        never,          repeatable;
                 CountWorkers                       = worker_registry::count,             name,  AnyNode,           never,          repeatable;
                 DescribeWorker                     = worker_registry::describe,          name,  AnyNode,           never,          repeatable;
+                UpdateActivityOptions              = activity_control::update_options,           name,  Execution,         never,          once;
+                PauseActivity                      = activity_control::pause,                    name,  Execution,         never,          once;
+                UnpauseActivity                    = activity_control::unpause,                  name,  Execution,         never,          once;
+                ResetActivity                      = activity_control::reset,                    name,  Execution,         never,          once;
+                PauseActivityExecution             = activity_control::pause_execution,          name,  WorkflowId,        never,          once;
+                UnpauseActivityExecution           = activity_control::unpause_execution,        name,  WorkflowId,        never,          once;
+                ResetActivityExecution             = activity_control::reset_execution,          name,  WorkflowId,        never,          once;
+                UpdateActivityExecutionOptions     = activity_control::update_execution_options, name,  WorkflowId,        never,          once;
+                UpdateWorkflowExecutionOptions     = run_control::update_options,                name,  Execution,         never,          once;
+                PauseWorkflowExecution             = run_control::pause,                         name,  WorkflowId,        never,          once;
+                UnpauseWorkflowExecution           = run_control::unpause,                       name,  WorkflowId,        never,          once;
             }
             OperatorService {
                 AddSearchAttributes                = operator::add_search_attributes,    none,  NamespaceRegistry, never,          once;
@@ -243,7 +254,10 @@ mod tests {
             assert!(described.method.iter().any(|method| method.name() == *name), "{service} has no {name}");
             assert_eq!(Rpc::of_path(&format!("/{service}/{name}")), Some(*rpc));
         }
-        assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/PauseActivity"), None);
+        assert_eq!(
+            Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/StartActivityExecution"),
+            None
+        );
         assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/DeleteNamespace"), None);
     }
 

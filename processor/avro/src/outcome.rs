@@ -84,7 +84,9 @@ impl Outcome {
             | Reply::Activity(_)
             | Reply::Gone
             | Reply::Completed(_)
-            | Reply::Heartbeat(_) => Self { status: "done".into(), ..self },
+            | Reply::Heartbeat(_)
+            | Reply::ActivityOptions(_)
+            | Reply::RunOptions(_) => Self { status: "done".into(), ..self },
             Reply::Schedule(standing) => Self {
                 status: "done".into(),
                 run_id: Some(standing.run_id.clone()),

@@ -21,7 +21,7 @@ enumeration! {
     /// How a run stands.
     Status {
         Unspecified = 0, Running = 1, Completed = 2, Failed = 3, Canceled = 4, Terminated = 5,
-        ContinuedAsNew = 6, TimedOut = 7,
+        ContinuedAsNew = 6, TimedOut = 7, Paused = 8,
     }
 }
 enumeration! {
@@ -88,7 +88,7 @@ enumeration! {
         PendingActivitiesLimitExceeded = 27, PendingSignalsLimitExceeded = 28, PendingRequestCancelLimitExceeded = 29,
         BadUpdateWorkflowExecutionMessage = 30, BadScheduleNexusOperationAttributes = 32,
         BadRequestCancelNexusOperationAttributes = 34, FeatureDisabled = 35, GrpcMessageTooLarge = 36,
-        PayloadsTooLarge = 37,
+        PayloadsTooLarge = 37, WorkflowPauseRequestedBeforeTaskStarted = 39,
     }
 }
 

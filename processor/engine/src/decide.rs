@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::draft::Draft;
 use crate::machine::start::StartContext;
 use crate::machine::{
-    activity_attempt, cancel, close, external_workflow, fire_timers, parent_child, reset, schedule, signal,
-    start, update, workflow_task, workflow_task_completed, workflow_task_started,
+    activity_attempt, cancel, close, external_workflow, fire_timers, operator, parent_child, reset, schedule,
+    signal, start, update, workflow_task, workflow_task_completed, workflow_task_started,
 };
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
 use crate::request::{Request, RequestRecord, Sender};
@@ -177,6 +177,13 @@ fn decide_open(
         Request::CancelActivity(order) => activity_attempt::cancel(&mut draft, order),
         Request::HeartbeatActivity(order) => activity_attempt::heartbeat(&mut draft, order),
         Request::ReleaseActivity(order) => activity_attempt::release(&mut draft, order),
+        Request::PauseActivity(_)
+        | Request::UnpauseActivity(_)
+        | Request::ResetActivity(_)
+        | Request::UpdateActivityOptions(_)
+        | Request::PauseRun(_)
+        | Request::UnpauseRun(_)
+        | Request::UpdateRunOptions(_) => operator::decide(&mut draft, order),
         Request::FireTimers(_) => return settle_what_is_due(draft),
         Request::ResetSticky(_)
         | Request::ChildOpened(_)
@@ -192,6 +199,10 @@ fn decide_open(
             return Outcome { steps, expired, ..Outcome::answer(Reply::Done) };
         }
     };
+    answered(draft, order, answer)
+}
+
+fn answered(draft: Draft<'_>, order: &Request, answer: Result<Reply, Rejection>) -> Outcome {
     match answer {
         Err(rejection) => Outcome::refuse(rejection),
         Ok(reply) if draft.changes().is_empty() => Outcome::answer(reply),

@@ -9,13 +9,14 @@ use crate::api_types::Status;
 use crate::copy_on_write::CopyOnWrite;
 use crate::event::{Attributes, HistoryEvent};
 use crate::machine::activity::{self, Activity};
+use crate::machine::operator::{run_options, run_pause};
 use crate::machine::reset::{self, LateAnswer};
 use crate::machine::schedule::Schedule;
 use crate::machine::update::{self, Update};
 use crate::machine::workflow_task::{Sticky, Task};
 use crate::machine::{
-    attached_requests, cancel, child, close, continuation, external_workflow, memo_and_search_attributes,
-    parent_child, reset_points, schedule, start, timer, worker_versioning, workflow_task,
+    cancel, child, close, continuation, external_workflow, memo_and_search_attributes, parent_child,
+    reset_points, schedule, start, timer, worker_versioning, workflow_task,
 };
 use crate::rebuild;
 use crate::request::RequestRecord;
@@ -330,7 +331,8 @@ fn is_transition(run: &Run, change: &Change) -> bool {
             !rested && task.as_ref().is_some_and(|task| !task.speculative)
         }
         Change::Activity(next) => {
-            let waited = run.activities.get(&next.scheduled_event_id).is_some_and(|now| now.backing_off);
+            let now = run.activities.get(&next.scheduled_event_id);
+            let waited = now.is_some_and(|now| now.backing_off && now.stamp == next.stamp);
             !waited || next.backing_off || next.is_started()
         }
         Change::Sticky(_)
@@ -491,7 +493,9 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
             memo_and_search_attributes::apply_search_attributes(run, upserted)
         }
         Attributes::PropertiesModified(modified) => memo_and_search_attributes::apply_memo(run, modified),
-        Attributes::OptionsUpdated(updated) => attached_requests::apply_updated(run, event, updated),
+        Attributes::OptionsUpdated(updated) => run_options::apply_updated(run, event, updated),
+        Attributes::WorkflowPaused(paused) => run_pause::apply_paused(run, event, paused),
+        Attributes::WorkflowUnpaused(_) => run_pause::apply_unpaused(run),
         Attributes::WorkflowCompleted(_) => close::apply_closed(run, event, Status::Completed),
         Attributes::WorkflowFailed(_) => close::apply_closed(run, event, Status::Failed),
         Attributes::WorkflowTimedOut(_) => close::apply_closed(run, event, Status::TimedOut),

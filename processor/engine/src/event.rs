@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::machine::operator::run_pause;
 use crate::machine::{
     activity, attached_requests, cancel, child, close, external_workflow, marker, memo_and_search_attributes,
     signal, start, timer, update, workflow_task,
@@ -38,7 +39,7 @@ pub struct HistoryEvent {
     /// What happened.
     #[prost(
         oneof = "Attributes",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51, 52, 60"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51, 52, 60, 63, 64"
     )]
     pub attributes: Option<Attributes>,
 }
@@ -61,7 +62,7 @@ macro_rules! attributes {
 
             /// An SDK that does not know the type may go on: workflow code never hears of it.
             pub fn may_be_ignored(&self) -> bool {
-                matches!(self, Self::OptionsUpdated(_))
+                matches!(self, Self::OptionsUpdated(_) | Self::WorkflowPaused(_) | Self::WorkflowUnpaused(_))
             }
 
             /// The event type's name, for transcripts and logs.
@@ -122,6 +123,8 @@ attributes! {
     UpdateAdmitted(update::Admitted) = "52", 47;
     PropertiesModified(memo_and_search_attributes::Modified) = "51", 46;
     OptionsUpdated(attached_requests::Updated) = "60", 55;
+    WorkflowPaused(run_pause::RunPaused) = "63", 58;
+    WorkflowUnpaused(run_pause::RunUnpaused) = "64", 59;
 }
 
 /// Those that are much larger than the others: an event that is none of them takes a third of the memory.

@@ -32,7 +32,8 @@ pub use crate::decide::{View, decide};
 pub use crate::draft::{Change, Extras, Step, apply};
 pub use crate::failure::{Failure, Info as FailureInfo};
 pub use crate::outcome::{
-    ActivityGrant, Completed, Outcome, Rejection, Reply, ScheduleStanding, Started, TaskGrant,
+    ActivityGrant, Completed, HeartbeatAnswer, Outcome, Rejection, Reply, ScheduleStanding, Started,
+    TaskGrant,
 };
 pub use crate::rebuild::rebuild;
 pub use crate::request_table::{RequestClass, RequestRow};

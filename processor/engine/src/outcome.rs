@@ -6,6 +6,8 @@ use crate::api_types::Status;
 use crate::draft::Step;
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
+use crate::machine::operator::activity_options::ActivityOptions;
+use crate::machine::operator::run_options::RunOptions;
 use crate::machine::schedule::event::ScheduleEvent;
 use crate::machine::update::UpdateStanding;
 use crate::request::RequestRecord;
@@ -74,12 +76,27 @@ pub enum Reply {
     Gone,
     /// A workflow task was completed.
     Completed(Box<Completed>),
-    /// A heartbeat was taken; true = the activity shall cancel itself.
-    Heartbeat(bool),
+    /// A heartbeat was taken.
+    Heartbeat(HeartbeatAnswer),
+    /// Options of an activity were changed, or restored: those in force.
+    ActivityOptions(Box<ActivityOptions>),
+    /// Options of a run were changed: those in force.
+    RunOptions(Box<RunOptions>),
     /// An update was admitted, or found.
     Update(Box<UpdateStanding>),
     /// A schedule was made, found, or changed.
     Schedule(ScheduleStanding),
+}
+
+/// What a worker hears with a heartbeat. Each asks it to end the attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeartbeatAnswer {
+    /// The workflow has asked for the cancellation.
+    pub cancel_requested: bool,
+    /// An operator has paused the activity.
+    pub paused: bool,
+    /// An operator has reset the activity.
+    pub reset: bool,
 }
 
 /// How a schedule stands behind a request.

@@ -67,6 +67,37 @@ struct Priority {
     fairness_weight: f32,
 }
 
+/// Parts of a priority: what is absent stays as it is.
+#[derive(Clone, PartialEq, Message)]
+pub struct PriorityPatch {
+    /// 1 goes first, 5 last; 0 = as if nothing was said.
+    #[prost(int32, optional, tag = "1")]
+    pub priority_key: Option<i32>,
+    /// Tasks of one key share a turn.
+    #[prost(string, optional, tag = "2")]
+    pub fairness_key: Option<String>,
+    /// How much of the turns the key has; 0 = 1.
+    #[prost(float, optional, tag = "3")]
+    pub fairness_weight: Option<f32>,
+}
+
+/// An encoded priority with another whole, and with parts on top; none where nothing is said any more.
+pub(crate) fn patched_priority(
+    whole: Option<&Bytes>,
+    patch: Option<&PriorityPatch>,
+    now: Option<&Bytes>,
+) -> Option<Bytes> {
+    let whole = whole.or(now).filter(|whole| !whole.is_empty());
+    let Some(patch) = patch else { return whole.cloned() };
+    let whole = whole.and_then(|bytes| Priority::decode(bytes.clone()).ok()).unwrap_or_default();
+    let patched = Priority {
+        priority_key: patch.priority_key.unwrap_or(whole.priority_key),
+        fairness_key: patch.fairness_key.clone().unwrap_or(whole.fairness_key),
+        fairness_weight: patch.fairness_weight.unwrap_or(whole.fairness_weight),
+    };
+    Some(Bytes::from(patched.encode_to_vec())).filter(|bytes| !bytes.is_empty())
+}
+
 /// Checks an encoded priority.
 ///
 /// # Errors

@@ -77,7 +77,9 @@ pub(crate) fn implied(run: &Run, batch_event_id: i64, event: &HistoryEvent) -> V
         | Attributes::UpdateAdmitted(_)
         | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
-        | Attributes::OptionsUpdated(_) => Vec::new(),
+        | Attributes::OptionsUpdated(_)
+        | Attributes::WorkflowPaused(_)
+        | Attributes::WorkflowUnpaused(_) => Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::api_types::Execution;
+use crate::machine::operator::{activity_control, run_options, run_pause};
 use crate::machine::{
     activity_attempt, cancel, child, close, external_workflow, fire_timers, parent_child, reset, schedule,
     signal, start, update, workflow_task, workflow_task_completed,
@@ -27,7 +28,7 @@ pub struct RequestRecord {
     /// What is ordered.
     #[prost(
         oneof = "Request",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57"
     )]
     pub request: Option<Request>,
 }
@@ -117,6 +118,20 @@ pub enum Request {
     ScheduleActionOpened(schedule::action::ScheduleActionOpened),
     #[prost(message, tag = "50")]
     ScheduleActionClosed(schedule::action::ScheduleActionClosed),
+    #[prost(message, tag = "51")]
+    PauseActivity(activity_control::PauseActivity),
+    #[prost(message, tag = "52")]
+    UnpauseActivity(activity_control::UnpauseActivity),
+    #[prost(message, tag = "53")]
+    ResetActivity(activity_control::ResetActivity),
+    #[prost(message, tag = "54")]
+    UpdateActivityOptions(activity_control::UpdateActivityOptions),
+    #[prost(message, tag = "55")]
+    PauseRun(run_pause::PauseRun),
+    #[prost(message, tag = "56")]
+    UnpauseRun(run_pause::UnpauseRun),
+    #[prost(message, tag = "57")]
+    UpdateRunOptions(run_options::UpdateRunOptions),
 }
 
 /// Order: forget the run, at once and for ever; one that is open is terminated first.

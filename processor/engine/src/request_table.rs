@@ -84,6 +84,13 @@ impl Request {
             Self::DeleteSchedule(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Unknown),
             Self::ScheduleActionOpened(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Done),
             Self::ScheduleActionClosed(_) => row(Urgent, IfMissing::NoSchedule, IfClosed::Done),
+            Self::PauseActivity(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::UnpauseActivity(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::ResetActivity(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::UpdateActivityOptions(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::PauseRun(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::UnpauseRun(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
+            Self::UpdateRunOptions(_) => row(Urgent, IfMissing::Refuse, IfClosed::Refuse),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::machine::attached_requests::Attached;
 use crate::machine::child::{Child, Parent};
 use crate::machine::continuation::Chain;
 use crate::machine::external_workflow::External;
+use crate::machine::operator::run_pause::RunPause;
 use crate::machine::reset::ResetRun;
 use crate::machine::reset_points::Point;
 use crate::machine::schedule::Schedule;
@@ -225,6 +226,12 @@ pub struct Properties {
     /// The deployment of the worker that has completed a task last, or of the version that the run began with; empty = none.
     #[prost(string, tag = "7")]
     pub deployment_name: String,
+    /// Who has paused the run, while it is paused.
+    #[prost(message, optional, tag = "8")]
+    pub pause: Option<RunPause>,
+    /// Priority, opaque, where it is another than that of the start; empty = none.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub priority: Option<bytes::Bytes>,
 }
 
 impl Empty for Properties {
@@ -236,6 +243,8 @@ impl Empty for Properties {
         worker_version: None,
         versioning: None,
         deployment_name: String::new(),
+        pause: None,
+        priority: None,
     };
 }
 
@@ -284,7 +293,13 @@ impl Run {
 
     /// True until a closing event.
     pub fn is_open(&self) -> bool {
-        self.head.status == i32::from(Status::Running)
+        self.head.status == i32::from(Status::Running) || self.is_paused()
+    }
+
+    /// It is closed, and neither by its own return nor by a continuation.
+    pub(crate) fn has_failed(&self) -> bool {
+        let failed = [Status::Failed, Status::Canceled, Status::Terminated, Status::TimedOut];
+        failed.map(i32::from).contains(&self.head.status)
     }
 
     /// When the rows of a closed run are to be deleted, in ms.

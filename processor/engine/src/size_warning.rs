@@ -124,7 +124,9 @@ fn largest(attributes: &Attributes) -> usize {
         | Attributes::ExternalSignaled(_)
         | Attributes::SearchAttributesUpserted(_)
         | Attributes::PropertiesModified(_)
-        | Attributes::OptionsUpdated(_) => 0,
+        | Attributes::OptionsUpdated(_)
+        | Attributes::WorkflowPaused(_)
+        | Attributes::WorkflowUnpaused(_) => 0,
     }
 }
 

@@ -31,6 +31,13 @@ impl Stamp {
         self.derived(index).to_string()
     }
 
+    /// The `index`-th random number of this record, from 0 to `most`; 0 where that is negative.
+    pub(crate) fn draw(&self, index: u32, most: i64) -> i64 {
+        let Ok(most) = u64::try_from(most) else { return 0 };
+        let (_, random) = self.derived(index).as_u64_pair();
+        i64::try_from(random % most.saturating_add(1)).unwrap_or(0)
+    }
+
     /// The id of the run that this record begins, which would be its `index`-th: a UUID of version 7, so that ids of runs are in
     /// the order of time.
     ///

@@ -2,6 +2,8 @@
 //!
 //! An attribute that the workflow or its starter has set stays as it is.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::api_types::{MapEntry, TaskFailedCause, VersioningBehavior};
@@ -45,6 +47,10 @@ fn each(run: &Run, tell: &mut dyn FnMut(&str, &dyn Fn() -> Bytes)) {
     }
     if let Some(problems) = reported_problems(run) {
         tell("TemporalReportedProblems", &|| keywords(&problems));
+    }
+    let paused = paused(run);
+    if !paused.is_empty() {
+        tell("TemporalPauseInfo", &|| keywords(&paused));
     }
     if run.head.previous_started_event_id == 0 && properties.versioning.is_none() {
         return;
@@ -104,6 +110,17 @@ fn reported_problems(run: &Run) -> Option<[String; 2]> {
     })
 }
 
+/// What is paused: the run itself, and the types of its activities, each once.
+fn paused(run: &Run) -> Vec<String> {
+    let whole = run
+        .pause()
+        .map(|pause| [format!("Workflow:{}", run.start.workflow_id), format!("Reason:{}", pause.reason)]);
+    let paused = run.activities.values().filter(|activity| activity.pause.is_some());
+    let types: BTreeSet<_> = paused.map(|activity| activity.activity_type.as_str()).collect();
+    let types = types.into_iter().map(|name| format!("property:activityType={name}"));
+    whole.into_iter().flatten().chain(types).collect()
+}
+
 fn has_problems(task: &Task) -> bool {
     task.problems >= REPORTED_PROBLEMS_MIN
 }
@@ -115,6 +132,7 @@ pub(crate) fn are_alike(before: &Run, after: &Run) -> bool {
     let has_completed = |run: &Run| run.head.previous_started_event_id > 0;
     has_completed(before) == has_completed(after)
         && problem(before) == problem(after)
+        && (before.activities.is_same(&after.activities) || paused(before) == paused(after))
         && (before.properties.is_same(&after.properties) || before.properties == after.properties)
 }
 

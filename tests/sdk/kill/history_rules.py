@@ -37,6 +37,8 @@ CLOSED_BY_COMMAND = {
 CLOSING = CLOSED_BY_COMMAND | {"WorkflowExecutionTimedOut", "WorkflowExecutionTerminated"}
 # What a workflow must not miss: none of these may stand between its last task and the command that closes it.
 NEWS = {"WorkflowExecutionSignaled", "WorkflowExecutionCancelRequested", "TimerFired"}
+# The cause of the failure of a workflow task that a pause has ended before a worker had it.
+PAUSE_REQUESTED = 39
 TASK_ENDS = {"WorkflowTaskCompleted", "WorkflowTaskFailed", "WorkflowTaskTimedOut"}
 ACTIVITY_ENDS = {
     "ActivityTaskCompleted",
@@ -66,6 +68,7 @@ class Reading:
     news_id: int = 0
     closed_by: str = ""
     cancel_requested: bool = False
+    paused: bool = False
     # By the id of the event that scheduled or started them.
     activities: dict[int, Activity] = field(default_factory=dict)
     closed_activities: set[int] = field(default_factory=set)
@@ -124,6 +127,11 @@ def _of_event(reading: Reading, place: int, event: HistoryEvent) -> Iterator[Fin
         yield from _of_timer(reading, name, event)
     elif name in CLOSING:
         yield from _of_closing(reading, name)
+    elif name in ("WorkflowExecutionPaused", "WorkflowExecutionUnpaused"):
+        pauses = name == "WorkflowExecutionPaused"
+        if reading.paused == pauses:
+            yield "pause", f"{name} of a run that is so already"
+        reading.paused = pauses
     elif name == "WorkflowExecutionCancelRequested":
         if reading.cancel_requested:
             yield "cancel", "cancellation is requested twice"
@@ -133,12 +141,14 @@ def _of_event(reading: Reading, place: int, event: HistoryEvent) -> Iterator[Fin
 
 
 def _of_task(reading: Reading, name: str, event: HistoryEvent) -> Iterator[Finding]:
-    """(none) -> scheduled -> started -> (none) by its end; scheduled -> (none) by a timeout."""
+    """(none) -> scheduled -> started -> (none) by its end; scheduled -> (none) by a timeout or a pause."""
     attributes = attributes_of(event)
     scheduled, started = reading.scheduled_task, reading.started_task
     if name == "WorkflowTaskScheduled":
         if scheduled:
             yield "tasks", f"a second task, {scheduled.event_id} is pending"
+        if reading.paused:
+            yield "pause", "a paused run gets a task"
         reading.scheduled_task, reading.started_task = event, None
         return
     if not scheduled:
@@ -156,7 +166,7 @@ def _of_task(reading: Reading, name: str, event: HistoryEvent) -> Iterator[Findi
     never_started = (
         name == "WorkflowTaskTimedOut"
         and attributes.timeout_type == TimeoutType.TIMEOUT_TYPE_SCHEDULE_TO_START
-    )
+    ) or (name == "WorkflowTaskFailed" and attributes.cause == PAUSE_REQUESTED)
     if never_started == bool(started):
         yield "tasks", f"{name}, and the task is {'' if started else 'not '}started"
     elif started and attributes.started_event_id != started.event_id:

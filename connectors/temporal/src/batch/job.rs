@@ -44,8 +44,23 @@ const CANCEL: BatchKind = kind("cancel", BatchOperationType::Cancel, true);
 const SIGNAL: BatchKind = kind("signal", BatchOperationType::Signal, true);
 const DELETE: BatchKind = kind("delete", BatchOperationType::Delete, false);
 const RESET: BatchKind = kind("reset", BatchOperationType::Reset, false);
+const UPDATE_OPTIONS: BatchKind = kind("update_options", BatchOperationType::UpdateExecutionOptions, true);
+const UNPAUSE_ACTIVITIES: BatchKind = kind("unpause_activities", BatchOperationType::UnpauseActivity, true);
+const RESET_ACTIVITIES: BatchKind = kind("reset_activities", BatchOperationType::ResetActivity, true);
+const UPDATE_ACTIVITY_OPTIONS: BatchKind =
+    kind("update_activity_options", BatchOperationType::UpdateActivityOptions, true);
 
-const KINDS: [BatchKind; 5] = [TERMINATE, CANCEL, SIGNAL, DELETE, RESET];
+const KINDS: [BatchKind; 9] = [
+    TERMINATE,
+    CANCEL,
+    SIGNAL,
+    DELETE,
+    RESET,
+    UPDATE_OPTIONS,
+    UNPAUSE_ACTIVITIES,
+    RESET_ACTIVITIES,
+    UPDATE_ACTIVITY_OPTIONS,
+];
 
 /// The kind in an encoded memo.
 pub(crate) fn kind_in(memo: Option<&Bytes>) -> Option<BatchKind> {
@@ -72,10 +87,10 @@ pub(crate) fn kind_of(operation: &Operation) -> Result<BatchKind, Status> {
         Operation::CancellationOperation(_) => Ok(CANCEL),
         Operation::DeletionOperation(_) => Ok(DELETE),
         Operation::ResetOperation(_) => Ok(RESET),
-        Operation::UpdateWorkflowOptionsOperation(_) => unserved("update_workflow_options_operation"),
-        Operation::UnpauseActivitiesOperation(_) => unserved("unpause_activities_operation"),
-        Operation::ResetActivitiesOperation(_) => unserved("reset_activities_operation"),
-        Operation::UpdateActivityOptionsOperation(_) => unserved("update_activity_options_operation"),
+        Operation::UpdateWorkflowOptionsOperation(_) => Ok(UPDATE_OPTIONS),
+        Operation::UnpauseActivitiesOperation(_) => Ok(UNPAUSE_ACTIVITIES),
+        Operation::ResetActivitiesOperation(_) => Ok(RESET_ACTIVITIES),
+        Operation::UpdateActivityOptionsOperation(_) => Ok(UPDATE_ACTIVITY_OPTIONS),
         Operation::CancelActivitiesOperation(_) => unserved("cancel_activities_operation"),
         Operation::TerminateActivitiesOperation(_) => unserved("terminate_activities_operation"),
         Operation::DeleteActivitiesOperation(_) => unserved("delete_activities_operation"),
@@ -125,6 +140,9 @@ pub(crate) fn check(request: &StartBatchOperationRequest) -> Result<BatchKind, S
             return Err(invalid("must provide signal name"));
         }
         Operation::ResetOperation(reset) => check_reset(reset)?,
+        Operation::UnpauseActivitiesOperation(given) => check_activities(given.activity.is_some())?,
+        Operation::ResetActivitiesOperation(given) => check_activities(given.activity.is_some())?,
+        Operation::UpdateActivityOptionsOperation(given) => check_activities(given.activity.is_some())?,
         _others_say_nothing_that_can_be_wrong => {}
     }
     let of_others = |execution: i32| {
@@ -135,6 +153,10 @@ pub(crate) fn check(request: &StartBatchOperationRequest) -> Result<BatchKind, S
         return Err(Status::unimplemented("target_executions other than workflows are not supported yet"));
     }
     Ok(kind)
+}
+
+fn check_activities(are_named: bool) -> Result<(), Status> {
+    are_named.then_some(()).ok_or_else(|| invalid("must provide ActivityType or MatchAll"))
 }
 
 fn check_reset(reset: &BatchOperationReset) -> Result<(), Status> {
@@ -165,7 +187,7 @@ pub(crate) fn reset_target(reset: &BatchOperationReset) -> Option<Target> {
 pub(crate) fn query(request: &StartBatchOperationRequest, kind: BatchKind) -> String {
     let query = &request.visibility_query;
     match kind.only_running {
-        true => format!("({query}\n) AND (ExecutionStatus = 'Running')"),
+        true => format!("({query}\n) AND (ExecutionStatus IN ('Running', 'Paused'))"),
         false => format!("({query}\n)"),
     }
 }
@@ -206,7 +228,7 @@ mod tests {
     use everlog_temporal_api::common::{Execution, ResetOptions, WorkflowExecution};
     use everlog_temporal_api::temporal::api::batch::v1::{
         BatchOperationDeleteActivities, BatchOperationSignal, BatchOperationTermination,
-        BatchOperationUpdateWorkflowExecutionOptions,
+        BatchOperationUnpauseActivities,
     };
     use tonic::Code;
 
@@ -278,13 +300,13 @@ mod tests {
 
     #[test]
     fn a_kind_that_is_not_served_is_named() {
-        let options = BatchOperationUpdateWorkflowExecutionOptions::default();
-        let refused = refusal(|r| r.operation = Some(Operation::UpdateWorkflowOptionsOperation(options)));
-        let text = "update_workflow_options_operation is not supported yet";
-        assert_eq!(refused, (Code::Unimplemented, text.into()));
         let deletion = BatchOperationDeleteActivities::default();
         let refused = refusal(|r| r.operation = Some(Operation::DeleteActivitiesOperation(deletion)));
-        assert_eq!(refused.0, Code::Unimplemented);
+        let text = "delete_activities_operation is not supported yet";
+        assert_eq!(refused, (Code::Unimplemented, text.into()));
+        let unnamed = BatchOperationUnpauseActivities::default();
+        let refused = refusal(|r| r.operation = Some(Operation::UnpauseActivitiesOperation(unnamed)));
+        assert_eq!(refused, (Code::InvalidArgument, "must provide ActivityType or MatchAll".into()));
         let refused = refusal(|r| {
             r.visibility_query.clear();
             r.target_executions.push(Execution { r#type: 2, ..Default::default() });
@@ -295,7 +317,10 @@ mod tests {
     #[test]
     fn a_query_leaves_closed_runs_out_where_only_open_ones_can_do_it() {
         let request = StartBatchOperationRequest { visibility_query: "A = 1 -- why".into(), ..job() };
-        assert_eq!(query(&request, TERMINATE), "(A = 1 -- why\n) AND (ExecutionStatus = 'Running')");
+        assert_eq!(
+            query(&request, TERMINATE),
+            "(A = 1 -- why\n) AND (ExecutionStatus IN ('Running', 'Paused'))"
+        );
         assert_eq!(query(&request, RESET), "(A = 1 -- why\n)");
     }
 

@@ -5,12 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::temporal::api::batch::v1::BatchOperationReset;
+use everlog_temporal_api::temporal::api::batch::v1::batch_operation_reset_activities::Activity as ToReset;
+use everlog_temporal_api::temporal::api::batch::v1::batch_operation_unpause_activities::Activity as ToUnpause;
+use everlog_temporal_api::temporal::api::batch::v1::batch_operation_update_activity_options::Activity as ToUpdate;
 use everlog_temporal_api::workflowservice::start_batch_operation_request::Operation;
 use everlog_temporal_api::workflowservice::{
     CountWorkflowExecutionsRequest, DeleteWorkflowExecutionRequest, DescribeWorkflowExecutionRequest,
     ListWorkflowExecutionsRequest, RecordActivityTaskHeartbeatRequest, RequestCancelWorkflowExecutionRequest,
-    ResetWorkflowExecutionRequest, SignalWorkflowExecutionRequest, StartBatchOperationRequest,
-    TerminateWorkflowExecutionRequest,
+    ResetActivityRequest, ResetWorkflowExecutionRequest, SignalWorkflowExecutionRequest,
+    StartBatchOperationRequest, TerminateWorkflowExecutionRequest, UnpauseActivityRequest,
+    UpdateActivityOptionsRequest, UpdateWorkflowExecutionOptionsRequest, reset_activity_request,
+    unpause_activity_request, update_activity_options_request,
 };
 use tonic::{Code, Status};
 use uuid::Uuid;
@@ -192,7 +197,78 @@ impl JobCalls {
                 answer(client.delete_workflow_execution(request)).await.map(drop)
             }
             Operation::ResetOperation(operation) => self.reset(item, operation).await,
+            Operation::UpdateWorkflowOptionsOperation(operation) => {
+                let request = UpdateWorkflowExecutionOptionsRequest {
+                    namespace,
+                    workflow_execution,
+                    workflow_execution_options: operation.workflow_execution_options.clone(),
+                    update_mask: operation.update_mask.clone(),
+                    identity,
+                };
+                answer(client.update_workflow_execution_options(request)).await.map(drop)
+            }
+            Operation::UnpauseActivitiesOperation(_)
+            | Operation::ResetActivitiesOperation(_)
+            | Operation::UpdateActivityOptionsOperation(_) => self.send_to_activities(item).await,
             _refused_at_the_start => Err(Status::unimplemented("the operation is not supported yet")),
+        }
+    }
+}
+
+impl JobCalls {
+    /// The operation at the activities of one run.
+    async fn send_to_activities(&self, item: &BatchItem) -> Result<(), Status> {
+        let mut client = self.client.clone();
+        let (namespace, execution) = (self.namespace.clone(), Some(execution(item)));
+        let identity = self.identity();
+        match &self.operation {
+            Operation::UnpauseActivitiesOperation(operation) => {
+                let request = UnpauseActivityRequest {
+                    namespace,
+                    execution,
+                    identity,
+                    reset_attempts: operation.reset_attempts,
+                    reset_heartbeat: operation.reset_heartbeat,
+                    jitter: operation.jitter,
+                    activity: operation.activity.clone().map(|activity| match activity {
+                        ToUnpause::Type(name) => unpause_activity_request::Activity::Type(name),
+                        ToUnpause::MatchAll(all) => unpause_activity_request::Activity::UnpauseAll(all),
+                    }),
+                };
+                answer(client.unpause_activity(request)).await.map(drop)
+            }
+            Operation::ResetActivitiesOperation(operation) => {
+                let request = ResetActivityRequest {
+                    namespace,
+                    execution,
+                    identity,
+                    reset_heartbeat: operation.reset_heartbeat,
+                    keep_paused: operation.keep_paused,
+                    jitter: operation.jitter,
+                    restore_original_options: operation.restore_original_options,
+                    activity: operation.activity.clone().map(|activity| match activity {
+                        ToReset::Type(name) => reset_activity_request::Activity::Type(name),
+                        ToReset::MatchAll(all) => reset_activity_request::Activity::MatchAll(all),
+                    }),
+                };
+                answer(client.reset_activity(request)).await.map(drop)
+            }
+            Operation::UpdateActivityOptionsOperation(operation) => {
+                let request = UpdateActivityOptionsRequest {
+                    namespace,
+                    execution,
+                    identity,
+                    activity_options: operation.activity_options.clone(),
+                    update_mask: operation.update_mask.clone(),
+                    restore_original: operation.restore_original,
+                    activity: operation.activity.clone().map(|activity| match activity {
+                        ToUpdate::Type(name) => update_activity_options_request::Activity::Type(name),
+                        ToUpdate::MatchAll(all) => update_activity_options_request::Activity::MatchAll(all),
+                    }),
+                };
+                answer(client.update_activity_options(request)).await.map(drop)
+            }
+            _others_are_of_runs => Err(Status::unimplemented("the operation is not supported yet")),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of requests and responses: checks, errors, times, payloads, versions and events. Nothing here knows a call or a
 //! node.
 
+pub(crate) mod activity_options;
 pub(crate) mod body_buffer;
 pub(crate) mod close_event;
 pub(crate) mod failure;

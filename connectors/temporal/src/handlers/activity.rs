@@ -1,9 +1,9 @@
 //! Activity tasks: poll, heartbeat, complete, fail and cancel, by token or by id.
 
 use bytes::Bytes;
-use everlog_engine::Reply;
 use everlog_engine::machine::activity_attempt::{Cancel, Complete, Fail, Heartbeat, Target};
 use everlog_engine::request::Request;
+use everlog_engine::{HeartbeatAnswer, Reply};
 use everlog_partition::{Delivery, Poll, TaskKind};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
@@ -92,11 +92,15 @@ fn by_id(
     Ok((execution, Target { activity_id, ..Target::default() }))
 }
 
-async fn record_heartbeat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
+async fn record_heartbeat(
+    call: &Call<'_>,
+    attempt: Attempt,
+    details: Option<Bytes>,
+) -> Result<HeartbeatAnswer, Status> {
     let (execution, target) = attempt;
     let order = Heartbeat { target: Some(target), details: stored_copy(details) };
     match call.send(call.request_record(execution, Request::HeartbeatActivity(order))).await? {
-        Reply::Heartbeat(cancel_requested) => Ok(cancel_requested),
+        Reply::Heartbeat(answer) => Ok(answer),
         _other => Err(status::unexpected_reply()),
     }
 }
@@ -106,8 +110,12 @@ pub(crate) async fn heartbeat(
     request: RecordActivityTaskHeartbeatRequest,
 ) -> Result<RecordActivityTaskHeartbeatResponse, Status> {
     let attempt = by_token(call, &request.identity)?;
-    let cancel_requested = record_heartbeat(call, attempt, request.details).await?;
-    Ok(RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
+    let answer = record_heartbeat(call, attempt, request.details).await?;
+    Ok(RecordActivityTaskHeartbeatResponse {
+        cancel_requested: answer.cancel_requested,
+        activity_paused: answer.paused,
+        activity_reset: answer.reset,
+    })
 }
 
 pub(crate) async fn heartbeat_by_id(
@@ -115,8 +123,12 @@ pub(crate) async fn heartbeat_by_id(
     request: RecordActivityTaskHeartbeatByIdRequest,
 ) -> Result<RecordActivityTaskHeartbeatByIdResponse, Status> {
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
-    let cancel_requested = record_heartbeat(call, attempt, request.details).await?;
-    Ok(RecordActivityTaskHeartbeatByIdResponse { cancel_requested, ..Default::default() })
+    let answer = record_heartbeat(call, attempt, request.details).await?;
+    Ok(RecordActivityTaskHeartbeatByIdResponse {
+        cancel_requested: answer.cancel_requested,
+        activity_paused: answer.paused,
+        activity_reset: answer.reset,
+    })
 }
 
 async fn respond_completed(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {

@@ -32,7 +32,8 @@ use crate::batch::progress::{BatchReport, json_payload};
 use crate::codec::proto_time::{timestamp, timestamp_if_set};
 use crate::codec::random_ids;
 use crate::codec::status::{self, invalid};
-use crate::handlers::{history, reset, signal, visibility};
+use crate::codec::validation::span_ms;
+use crate::handlers::{activity_control, history, reset, run_control, signal, visibility};
 use crate::namespaces::search_attributes;
 use crate::server::call::Call;
 
@@ -74,7 +75,18 @@ fn check_values(call: &Call<'_>, request: &StartBatchOperationRequest) -> Result
             checks.blob(operation.input.as_ref())?;
             checks.blob(operation.header.as_ref())
         }
-        Operation::ResetOperation(operation) => reset::check_options(operation),
+        Operation::ResetOperation(operation) => reset::check_options(&checks, operation),
+        Operation::UpdateWorkflowOptionsOperation(operation) => {
+            let (mask, options) = (&operation.update_mask, &operation.workflow_execution_options);
+            run_control::update(&checks, mask.clone(), options.clone(), String::new()).map(drop)
+        }
+        Operation::UnpauseActivitiesOperation(operation) => span_ms("Jitter", operation.jitter).map(drop),
+        Operation::ResetActivitiesOperation(operation) => span_ms("Jitter", operation.jitter).map(drop),
+        Operation::UpdateActivityOptionsOperation(operation) => {
+            let (options, mask) = (&operation.activity_options, &operation.update_mask);
+            let change = (options.clone(), mask.clone(), operation.restore_original);
+            activity_control::patch_of(change).map(drop)
+        }
         _others => Ok(()),
     }
 }

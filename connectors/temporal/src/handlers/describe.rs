@@ -7,15 +7,20 @@ use everlog_engine::Run;
 use everlog_engine::api_types::{Fields, MapEntry};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::child::{Child, root};
+use everlog_engine::machine::operator::activity_control::ActivityPause;
 use everlog_engine::machine::reset_points::Points;
 use everlog_partition::Want;
 use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::{EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind};
 use everlog_temporal_api::taskqueue::TaskQueue;
-use everlog_temporal_api::temporal::api::activity::v1::ActivityOptions;
+use everlog_temporal_api::temporal::api::workflow::v1::pending_activity_info::PauseInfo;
+use everlog_temporal_api::temporal::api::workflow::v1::pending_activity_info::pause_info::{
+    Manual, PausedBy,
+};
 use everlog_temporal_api::workflow::{
     PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo,
     WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
+    WorkflowExecutionPauseInfo,
 };
 use everlog_temporal_api::workflowservice::{
     DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
@@ -24,8 +29,8 @@ use everlog_visibility::derived::search_attributes;
 use prost::Message;
 use tonic::Status;
 
+use crate::codec::activity_options;
 use crate::codec::proto_time::{duration, timestamp, timestamp_if_set};
-use crate::codec::retry_policy;
 use crate::codec::versioning;
 use crate::handlers::history::read;
 use crate::server::call::Call;
@@ -90,7 +95,7 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         first_run_id: start.first_run_id.clone(),
         versioning_info: versioning::info(run),
         worker_deployment_name: run.properties.deployment_name.clone(),
-        priority: start.priority.clone(),
+        priority: run.priority().cloned(),
         ..WorkflowExecutionInfo::default()
     }
 }
@@ -110,6 +115,11 @@ fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
         original_start_time: Some(timestamp(start.start_ms)),
         reset_run_id: run.head.reset_run_id.clone(),
         request_id_infos: request_ids(run),
+        pause_info: run.pause().map(|pause| WorkflowExecutionPauseInfo {
+            identity: pause.identity.clone(),
+            paused_time: Some(timestamp(pause.paused_ms)),
+            reason: pause.reason.clone(),
+        }),
         ..WorkflowExecutionExtendedInfo::default()
     }
 }
@@ -160,16 +170,18 @@ fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
 }
 
 fn pending_activity(activity: &Activity) -> PendingActivityInfo {
-    let state = match (activity.cancel_requested_event_id > 0, activity.is_started()) {
-        (true, _) => PendingActivityState::CancelRequested,
-        (false, true) => PendingActivityState::Started,
+    let state = match (activity.is_started(), activity.pause.is_some()) {
+        _any if activity.cancel_requested_event_id > 0 => PendingActivityState::CancelRequested,
+        (true, true) => PendingActivityState::PauseRequested,
+        (true, false) => PendingActivityState::Started,
+        (false, true) => PendingActivityState::Paused,
         (false, false) => PendingActivityState::Scheduled,
     };
     let waits = activity.backing_off && state == PendingActivityState::Scheduled;
     // For an attempt that waits for a worker it is the interval after that attempt.
     let interval_ms = match (waits, state) {
         (true, _) => Some(activity.retry_delay_ms),
-        (false, PendingActivityState::Scheduled) => activity.next_delay_ms(),
+        (false, PendingActivityState::Scheduled | PendingActivityState::Paused) => activity.next_delay_ms(),
         (false, _others) => None,
     };
     PendingActivityInfo {
@@ -189,26 +201,16 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         last_attempt_complete_time: timestamp_if_set(activity.last_attempt_ms),
         next_attempt_schedule_time: waits.then(|| timestamp(activity.scheduled_ms)),
         priority: activity.priority.clone(),
-        activity_options: Some(options(activity)),
+        activity_options: Some(activity_options::outer(activity.options())),
+        paused: activity.pause.is_some(),
+        pause_info: activity.pause.as_ref().map(pause_info),
         ..PendingActivityInfo::default()
     }
 }
 
-fn options(activity: &Activity) -> ActivityOptions {
-    let to_close_ms = match activity.expires_ms {
-        0 => 0,
-        expires_ms => expires_ms - activity.first_scheduled_ms,
-    };
-    ActivityOptions {
-        task_queue: Some(queue(&activity.task_queue)),
-        schedule_to_close_timeout: Some(duration(to_close_ms)),
-        schedule_to_start_timeout: Some(duration(activity.schedule_to_start_ms)),
-        start_to_close_timeout: Some(duration(activity.start_to_close_ms)),
-        heartbeat_timeout: Some(duration(activity.heartbeat_timeout_ms)),
-        retry_policy: activity.retry_policy.clone().map(retry_policy::outer),
-        priority: activity.priority.clone(),
-        ..ActivityOptions::default()
-    }
+fn pause_info(pause: &ActivityPause) -> PauseInfo {
+    let manual = Manual { identity: pause.identity.clone(), reason: pause.reason.clone() };
+    PauseInfo { pause_time: Some(timestamp(pause.paused_ms)), paused_by: Some(PausedBy::Manual(manual)) }
 }
 
 fn queue(name: &str) -> TaskQueue {

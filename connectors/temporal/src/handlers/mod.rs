@@ -1,6 +1,7 @@
 //! The handlers of the RPCs: each checks its request, sends it to a partition, and makes the response from the reply.
 
 pub(crate) mod activity;
+pub(crate) mod activity_control;
 pub(crate) mod batch;
 pub(crate) mod cluster_info;
 pub(crate) mod describe;
@@ -10,6 +11,7 @@ pub(crate) mod multi_operation;
 pub(crate) mod operator;
 pub(crate) mod query;
 pub(crate) mod reset;
+pub(crate) mod run_control;
 pub(crate) mod schedule;
 pub(crate) mod signal;
 pub(crate) mod start;

@@ -1,6 +1,7 @@
 //! ResetWorkflowExecution: a run is reset to one of its workflow tasks.
 
 use everlog_engine::Reply;
+use everlog_engine::machine::operator::run_options::UpdateRunOptions;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::request::Request;
 use everlog_temporal_api::enums::{ResetReapplyExcludeType, ResetReapplyType};
@@ -11,7 +12,8 @@ use everlog_temporal_api::workflowservice::{ResetWorkflowExecutionRequest, Reset
 use tonic::Status;
 
 use crate::codec::status::invalid;
-use crate::handlers::signal;
+use crate::codec::validation::Checks;
+use crate::handlers::{run_control, signal};
 use crate::server::call::Call;
 
 pub(crate) async fn reset(
@@ -26,7 +28,7 @@ pub(crate) async fn reset(
     }
     checks.length("RequestId", &request.request_id)?;
     signal::reason(&checks, &request.reason)?;
-    request.post_reset_operations.iter().try_for_each(refuse)?;
+    let options = post_reset(&checks, request.post_reset_operations, &request.identity)?;
     let [without_signals, without_updates, without_options] =
         left_behind(reapply_type, &request.reset_reapply_exclude_types)?;
     let order = Reset {
@@ -36,6 +38,7 @@ pub(crate) async fn reset(
         without_signals,
         without_updates,
         without_options,
+        options,
     };
     match call.send(call.request_record(execution, Request::Reset(order))).await? {
         Reply::Started(made) => Ok(ResetWorkflowExecutionResponse { run_id: made.run_id }),
@@ -44,8 +47,8 @@ pub(crate) async fn reset(
 }
 
 /// Checks the options of a reset before its target is known.
-pub(crate) fn check_options(reset: &BatchOperationReset) -> Result<(), Status> {
-    reset.post_reset_operations.iter().try_for_each(refuse)?;
+pub(crate) fn check_options(checks: &Checks<'_>, reset: &BatchOperationReset) -> Result<(), Status> {
+    post_reset(checks, reset.post_reset_operations.clone(), &reset.identity)?;
     match &reset.options {
         Some(options) => left_behind(options.reset_reapply_type, &options.reset_reapply_exclude_types),
         None => left_behind(reset.reset_reapply_type, &[]),
@@ -68,17 +71,35 @@ fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<[bool; 3], Status> 
     Ok([signals, updates, signals && updates && others])
 }
 
-/// Refuses a post-reset operation. Temporal's server supports one of two, and that one needs an RPC that is not served here.
-fn refuse(operation: &PostResetOperation) -> Result<(), Status> {
-    match &operation.variant {
-        Some(Variant::UpdateWorkflowOptions(_)) => {
-            Err(Status::unimplemented("post_reset_operations: update_workflow_options is not supported yet"))
+/// What is done to the new run behind the reset: its options may be changed. Of several such changes each part of the last one counts.
+fn post_reset(
+    checks: &Checks<'_>,
+    operations: Vec<PostResetOperation>,
+    identity: &str,
+) -> Result<Option<UpdateRunOptions>, Status> {
+    let mut options: Option<UpdateRunOptions> = None;
+    for operation in operations {
+        match operation.variant {
+            Some(Variant::UpdateWorkflowOptions(given)) => {
+                let next = run_control::update(
+                    checks,
+                    given.update_mask,
+                    given.workflow_execution_options,
+                    identity.to_owned(),
+                )?;
+                options = Some(match options {
+                    Some(before) => before.followed_by(next),
+                    None => next,
+                });
+            }
+            Some(Variant::SignalWorkflow(_)) => {
+                let kind = "*workflow.PostResetOperation_SignalWorkflow_";
+                return Err(invalid(format!("unsupported post reset operation: {kind}")));
+            }
+            None => return Err(invalid("unsupported post reset operation: <nil>")),
         }
-        Some(Variant::SignalWorkflow(_)) => {
-            Err(invalid("unsupported post reset operation: *workflow.PostResetOperation_SignalWorkflow_"))
-        }
-        None => Err(invalid("unsupported post reset operation: <nil>")),
     }
+    Ok(options)
 }
 
 #[cfg(test)]

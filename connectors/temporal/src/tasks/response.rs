@@ -153,6 +153,7 @@ pub(crate) fn of_activity(
     task: ActivityTask,
 ) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
     let ActivityTask { run, activity, scheduled, receipt } = task;
+    let options = activity.options();
     let target = Target {
         scheduled_event_id: activity.scheduled_event_id,
         attempt: activity.attempt,
@@ -173,11 +174,11 @@ pub(crate) fn of_activity(
         current_attempt_scheduled_time: Some(proto_time::timestamp(activity.scheduled_ms)),
         started_time: Some(proto_time::timestamp(activity.started_ms)),
         attempt: activity.attempt,
-        schedule_to_close_timeout: scheduled.schedule_to_close_timeout.map(proto_time::outer),
-        start_to_close_timeout: scheduled.start_to_close_timeout.map(proto_time::outer),
-        heartbeat_timeout: scheduled.heartbeat_timeout.map(proto_time::outer),
+        schedule_to_close_timeout: Some(proto_time::duration(options.schedule_to_close_ms)),
+        start_to_close_timeout: Some(proto_time::duration(options.start_to_close_ms)),
+        heartbeat_timeout: Some(proto_time::duration(options.heartbeat_timeout_ms)),
         retry_policy: activity.retry_policy.clone().map(retry_policy::outer),
-        priority: of_both(run.start.priority.as_ref(), scheduled.priority),
+        priority: of_both(run.priority(), options.priority),
         ..PollActivityTaskQueueResponse::default()
     };
     (response, receipt)

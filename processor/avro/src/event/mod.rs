@@ -167,6 +167,10 @@ pub struct WorkflowEvent<'a> {
     pub workflow_execution_options_updated: Option<Box<WorkflowExecutionOptionsUpdated<'a>>>,
     /// An update that was accepted before a reset waits for the worker's word again.
     pub workflow_execution_update_admitted: Option<Box<WorkflowExecutionUpdateAdmitted<'a>>>,
+    /// The run was paused: workers get no task of it.
+    pub workflow_execution_paused: Option<Box<WorkflowExecutionPaused<'a>>>,
+    /// The run was unpaused: workers get its tasks again.
+    pub workflow_execution_unpaused: Option<Box<WorkflowExecutionUnpaused<'a>>>,
     /// Of a schedule's event: the schedule's id.
     pub schedule_id: Option<Cow<'a, str>>,
     /// A schedule was made.
@@ -235,6 +239,8 @@ pub fn type_name(attributes: &Attributes) -> &'static str {
         Attributes::UpdateCompleted(_) => "WorkflowExecutionUpdateCompleted",
         Attributes::OptionsUpdated(_) => "WorkflowExecutionOptionsUpdated",
         Attributes::UpdateAdmitted(_) => "WorkflowExecutionUpdateAdmitted",
+        Attributes::WorkflowPaused(_) => "WorkflowExecutionPaused",
+        Attributes::WorkflowUnpaused(_) => "WorkflowExecutionUnpaused",
     }
 }
 
@@ -334,12 +340,21 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::ExternalCancelRequested(event) => {
                 self.external_workflow_execution_cancel_requested = boxed(event)
             }
-            Attributes::OptionsUpdated(event) => self.workflow_execution_options_updated = boxed(event),
+            Attributes::OptionsUpdated(_)
+            | Attributes::WorkflowPaused(_)
+            | Attributes::WorkflowUnpaused(_) => self.fill_operator(attributes),
             Attributes::UpdateAdmitted(_)
             | Attributes::UpdateAccepted(_)
-            | Attributes::UpdateCompleted(_) => {
-                self.fill_update(attributes);
-            }
+            | Attributes::UpdateCompleted(_) => self.fill_update(attributes),
+        }
+    }
+
+    fn fill_operator(&mut self, attributes: &'a Attributes) {
+        match attributes {
+            Attributes::OptionsUpdated(event) => self.workflow_execution_options_updated = boxed(event),
+            Attributes::WorkflowPaused(event) => self.workflow_execution_paused = boxed(event),
+            Attributes::WorkflowUnpaused(event) => self.workflow_execution_unpaused = boxed(event),
+            _others_are_filled_elsewhere => {}
         }
     }
 
@@ -419,7 +434,9 @@ fn attempt(attributes: &Attributes) -> Option<i32> {
         | Attributes::UpdateAdmitted(_)
         | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
-        | Attributes::OptionsUpdated(_) => 0,
+        | Attributes::OptionsUpdated(_)
+        | Attributes::WorkflowPaused(_)
+        | Attributes::WorkflowUnpaused(_) => 0,
     };
     (attempt != 0).then_some(attempt)
 }

@@ -40,6 +40,9 @@ pub struct TaskWire {
     /// See [`TaskRef`].
     #[prost(uint64, optional, tag = "7")]
     term: Option<u64>,
+    /// See [`TaskRef`].
+    #[prost(int32, tag = "8")]
+    stamp: i32,
 }
 
 /// A ready task or query.
@@ -244,6 +247,7 @@ impl From<Ready> for ReadyWire {
                 run,
                 scheduled_event_id,
                 attempt,
+                stamp,
                 normal_queue,
                 precedence,
                 offered_by: _,
@@ -253,7 +257,8 @@ impl From<Ready> for ReadyWire {
                 let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
                 let fairness_key = fairness_key.into();
                 let term = term.map(NonZeroU64::get);
-                let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term };
+                let task =
+                    TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term, stamp };
                 Self { partition, normal_queue, what: Some(ReadyKind::Task(task)) }
             }
             Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
@@ -276,6 +281,7 @@ impl ReadyWire {
                 fairness_key,
                 stride,
                 term,
+                stamp,
             }) => {
                 let run = RunKey::read(&run)?;
                 let precedence = TaskPriority::new(level, fairness_key.into(), stride);
@@ -284,6 +290,7 @@ impl ReadyWire {
                     run,
                     scheduled_event_id,
                     attempt,
+                    stamp,
                     normal_queue,
                     precedence,
                     offered_by,
@@ -366,6 +373,7 @@ mod tests {
             run,
             scheduled_event_id,
             attempt,
+            stamp: 4,
             normal_queue,
             precedence,
             offered_by,

@@ -16,6 +16,8 @@ use crate::command::Command;
 use crate::draft::{Change, Draft, bytes};
 use crate::event::Attributes;
 use crate::machine::close::within_size;
+use crate::machine::operator::activity_control::ActivityPause;
+use crate::machine::operator::activity_options::ActivityOptions;
 use crate::machine::workflow_task_completed::{TaskFailure, extras, not_now};
 use crate::machine::{buffered_events, command_validation};
 use crate::payload;
@@ -314,6 +316,21 @@ pub struct Activity {
     /// How long this attempt had, or has, to wait after the one before, in ms.
     #[prost(int64, tag = "25")]
     pub retry_delay_ms: i64,
+    /// An operator has paused it: no worker gets an attempt.
+    #[prost(message, optional, tag = "26")]
+    pub pause: Option<ActivityPause>,
+    /// Changes with each call of an operator: what was offered to workers before is void.
+    #[prost(int32, tag = "27")]
+    pub stamp: i32,
+    /// It was reset while a worker had it, which hears of that until the next attempt.
+    #[prost(bool, tag = "28")]
+    pub is_reset: bool,
+    /// The next attempt does not get what the worker of this one reports.
+    #[prost(bool, tag = "29")]
+    pub forgets_heartbeat: bool,
+    /// The options of its Scheduled event, where others are in force.
+    #[prost(message, optional, boxed, tag = "30")]
+    pub original: Option<Box<ActivityOptions>>,
 }
 
 impl Activity {
@@ -322,9 +339,9 @@ impl Activity {
         self.started_ms > 0
     }
 
-    /// It waits for a worker, now.
+    /// It waits for a worker, now, and may have one.
     pub fn is_ready(&self) -> bool {
-        !self.is_started() && !self.backing_off
+        !self.is_started() && !self.backing_off && self.pause.is_none()
     }
 
     /// How long its policy would have the next attempt wait if this one failed, in ms, whether or not there would be one.
@@ -352,7 +369,9 @@ impl Activity {
     fn deadlines(&self, grace: Grace) -> impl Iterator<Item = (i64, Deadline)> {
         let expiry = (self.expires_ms > 0).then_some((self.expires_ms, Deadline::ScheduleToClose));
         let (mut retry, mut wait, mut attempt, mut silence) = (None, None, None, None);
-        if self.backing_off {
+        if !self.is_started() && self.pause.is_some() {
+            // Neither a retry nor a worker is waited for.
+        } else if self.backing_off {
             retry = Some((self.scheduled_ms, Deadline::Retry));
         } else if !self.is_started() {
             let due_ms = self.scheduled_ms.saturating_add(self.schedule_to_start_ms);
@@ -422,7 +441,12 @@ pub(crate) fn schedule(
 }
 
 /// The Scheduled event: every timeout filled in, and none beyond the run's.
-fn scheduled(draft: &Draft<'_>, order: &Schedule, policy: RetryPolicy, completed: i64) -> Scheduled {
+pub(crate) fn scheduled(
+    draft: &Draft<'_>,
+    order: &Schedule,
+    policy: RetryPolicy,
+    completed: i64,
+) -> Scheduled {
     let run_ms = draft.run.start.run_timeout_ms;
     let shorter = |given_ms: i64, limit_ms: i64| match (given_ms, limit_ms) {
         (0, limit_ms) => limit_ms,

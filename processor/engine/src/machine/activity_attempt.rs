@@ -22,7 +22,7 @@ use crate::draft::{Change, Draft};
 use crate::failure;
 use crate::machine::activity::{self, Activity, Canceled, Completed, Deadline, Failed, TimedOut};
 use crate::machine::workflow_task;
-use crate::outcome::{Rejection, Reply};
+use crate::outcome::{HeartbeatAnswer, Rejection, Reply};
 use crate::retry::{self, Attempt, Verdict};
 
 /// The index of the first id that a record gives to activities it hands out itself.
@@ -60,6 +60,9 @@ pub struct Claim {
     /// The poll.
     #[prost(string, tag = "4")]
     pub poll_id: String,
+    /// The stamp that the attempt was offered under.
+    #[prost(int32, tag = "5")]
+    pub stamp: i32,
 }
 
 /// Order: an attempt that was handed out reached nobody.
@@ -155,8 +158,10 @@ fn find(draft: &Draft<'_>, target: Option<&Target>) -> Result<Arc<Activity>, Rej
             Rejection::NotFound(format!("cannot find pending activity with ActivityID {id}, {advice}"))
         });
     }
+    // The claim tells the attempt. Its number may be another since an operator has reset it.
+    let is_attempt = |activity: &Activity| activity.attempt == target.attempt || activity.stamp != 0;
     let meant = |activity: &&Arc<Activity>| {
-        activity.is_started() && activity.attempt == target.attempt && activity.claim == target.claim
+        activity.is_started() && activity.claim == target.claim && is_attempt(activity)
     };
     activities.get(&target.scheduled_event_id).filter(meant).cloned().ok_or_else(gone)
 }
@@ -172,7 +177,7 @@ fn is_too_large(draft: &Draft<'_>, blob: Option<&Bytes>) -> bool {
 /// Hands the attempt to a poll, if it still waits; the id of the activity.
 pub(crate) fn claim(draft: &mut Draft<'_>, order: &Claim) -> Option<i64> {
     let activity = draft.run.activities.get(&order.scheduled_event_id)?;
-    if !activity.is_ready() || activity.attempt != order.attempt {
+    if !draft.run.offers(activity) || activity.attempt != order.attempt || activity.stamp != order.stamp {
         return None;
     }
     start(draft, order.scheduled_event_id, &order.identity, &order.poll_id)
@@ -196,6 +201,7 @@ fn start(draft: &mut Draft<'_>, scheduled_event_id: i64, identity: &str, poll_id
         claim: draft.stamp.claim(),
         identity: identity.into(),
         request_id: poll_id.into(),
+        is_reset: false,
         ..activity.as_ref().clone()
     };
     draft.change(Change::Activity(Box::new(started)));
@@ -281,14 +287,23 @@ fn judge(draft: &Draft<'_>, activity: &Activity, failure: Option<&Bytes>) -> Ver
         return Verdict::Final(RetryState::CancelRequested);
     }
     let none = RetryPolicy::default();
-    retry::verdict(Attempt {
+    let verdict = retry::verdict(Attempt {
         policy: activity.retry_policy.as_ref().unwrap_or(&none),
         number: activity.attempt,
         now_ms: draft.now_ms(),
         expires_ms: activity.expires_ms,
         failure,
         asked_within_policy: false,
-    })
+    });
+    match verdict {
+        // One that is paused waits, whether or not its policy or its time allows another attempt.
+        Verdict::Again { .. } | Verdict::Final(RetryState::MaximumAttemptsReached | RetryState::Timeout)
+            if activity.pause.is_some() =>
+        {
+            Verdict::Again { delay_ms: 0 }
+        }
+        verdict => verdict,
+    }
 }
 
 fn try_again(draft: &mut Draft<'_>, activity: &Activity, failure: Option<&Bytes>, delay_ms: i64) {
@@ -302,7 +317,12 @@ fn try_again(draft: &mut Draft<'_>, activity: &Activity, failure: Option<&Bytes>
         started_ms: 0,
         claim: 0,
         last_failure: failure.map(|failure| failure::kept(failure, kept_bytes_max)),
+        forgets_heartbeat: false,
         ..activity.clone()
+    };
+    let next = match activity.forgets_heartbeat {
+        true => Activity { heartbeat_details: None, heartbeat_ms: 0, ..next },
+        false => next,
     };
     draft.change(Change::Activity(Box::new(next)));
 }
@@ -344,7 +364,10 @@ pub(crate) fn heartbeat(draft: &mut Draft<'_>, order: &Heartbeat) -> Result<Repl
     let activity = find_started(draft, order.target.as_ref())?;
     if is_too_large(draft, order.details.as_ref()) {
         refuse(draft, &activity, "Heartbeat details exceed size limit.", &activity.identity);
-        return Ok(Reply::Heartbeat(true));
+        return Ok(Reply::Heartbeat(HeartbeatAnswer {
+            cancel_requested: true,
+            ..HeartbeatAnswer::default()
+        }));
     }
     let heard = Activity {
         heartbeat_ms: draft.now_ms(),
@@ -352,7 +375,11 @@ pub(crate) fn heartbeat(draft: &mut Draft<'_>, order: &Heartbeat) -> Result<Repl
         ..activity.as_ref().clone()
     };
     draft.change(Change::Activity(Box::new(heard)));
-    Ok(Reply::Heartbeat(activity.cancel_requested_event_id > 0))
+    Ok(Reply::Heartbeat(HeartbeatAnswer {
+        cancel_requested: activity.cancel_requested_event_id > 0,
+        paused: activity.pause.is_some(),
+        reset: activity.is_reset,
+    }))
 }
 
 /// Settles what is due of one activity; true where the activity is closed by it.

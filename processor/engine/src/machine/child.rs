@@ -517,7 +517,7 @@ fn begin(
         reuse_policy: initiated.workflow_id_reuse_policy,
         conflict_policy: ConflictPolicy::Fail.into(),
         user_metadata: command.user_metadata.clone(),
-        priority: inherited(start.priority.as_ref(), order.priority.as_ref()),
+        priority: inherited(draft.run.priority(), order.priority.as_ref()),
         retention_ms: start.retention_ms,
         retry_policy: initiated.retry_policy.clone(),
         cron_schedule: order.cron_schedule.clone(),

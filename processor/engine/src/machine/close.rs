@@ -320,19 +320,25 @@ pub(crate) fn time_out(draft: &mut Draft<'_>) -> Option<Step> {
     continuation::close(draft, next, Extras::default(), |run_id| closing(run_id).into())
 }
 
-/// Nothing is open in a closed run; what others have not answered stays, for a reset.
+/// Nothing is open in a closed run. What others have not answered stays, for a reset, and activities that are paused stay to be
+/// seen.
 pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) {
     run.head.status = status.into();
     run.head.close_ms = event.event_time.map_or(0, Timestamp::to_ms);
     run.head.task = None;
     run.head.backoff_until_ms = 0;
-    run.activities = CopyOnWrite::default();
+    if run.activities.values().any(|activity| activity.pause.is_some()) {
+        run.activities.make_mut().retain(|_, activity| activity.pause.is_some());
+    } else {
+        run.activities = CopyOnWrite::default();
+    }
     run.timers = CopyOnWrite::default();
     run.buffered = CopyOnWrite::default();
     run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
     let externals: i64 = run.externals.values().map(|external| bytes(external.as_ref())).sum();
     let attached: i64 = run.attached.values().map(bytes).sum();
-    let others = children.saturating_add(externals).saturating_add(attached);
+    let paused: i64 = run.activities.values().map(|activity| bytes(activity.as_ref())).sum();
+    let others = children.saturating_add(externals).saturating_add(attached).saturating_add(paused);
     run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(others);
 }

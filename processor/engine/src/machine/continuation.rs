@@ -201,6 +201,7 @@ fn start_after(draft: &Draft<'_>, backoff_ms: i64) -> Start {
         original_run_id: String::new(),
         former_run_id: String::new(),
         reset_ms: 0,
+        priority: draft.run.priority().cloned(),
         ..old.as_ref().clone()
     }
 }

@@ -13,6 +13,7 @@ pub mod external_workflow;
 pub mod fire_timers;
 pub mod marker;
 pub mod memo_and_search_attributes;
+pub mod operator;
 pub mod parent_child;
 pub mod reset;
 pub mod reset_points;

@@ -155,7 +155,11 @@ fn closing(child: &Child, order: &Closed) -> Attributes {
         }
         Status::Canceled => closing_event!(Canceled, child, order, details = payload),
         Status::TimedOut => closing_event!(TimedOut, child, order, retry_state = retry_state),
-        Status::Terminated | Status::Unspecified | Status::Running | Status::ContinuedAsNew => {
+        Status::Terminated
+        | Status::Unspecified
+        | Status::Running
+        | Status::Paused
+        | Status::ContinuedAsNew => {
             closing_event!(Terminated, child, order)
         }
     }

@@ -26,6 +26,7 @@ use crate::machine::activity::{self, Activity};
 use crate::machine::child::Child;
 use crate::machine::close::Terminate;
 use crate::machine::external_workflow::{Answered, External};
+use crate::machine::operator::run_options::{self, UpdateRunOptions};
 use crate::machine::parent_child::Opened;
 use crate::machine::schedule::action::ActionWatcher;
 use crate::machine::signal::Signaled;
@@ -47,7 +48,7 @@ const NO_POLL: &str = "emptyUuid";
 const TERMINATOR: &str = "history-resetter";
 
 /// Order: go back to a workflow task of the addressed run.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct Reset {
     /// The first event that is not taken over: the end of the task, or its Started event.
     #[prost(int64, tag = "1")]
@@ -67,6 +68,9 @@ pub struct Reset {
     /// Changes of the run's options that came later are left behind.
     #[prost(bool, tag = "6")]
     pub without_options: bool,
+    /// Options that the new run gets behind what it takes over.
+    #[prost(message, optional, tag = "7")]
+    pub options: Option<UpdateRunOptions>,
 }
 
 /// What has been written of a run.
@@ -240,6 +244,11 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: StartCon
         None => keep(&mut fresh, view, order, None),
     }
     hear_late(&mut fresh, base);
+    if let Some(options) = &order.options
+        && let Err(rejection) = run_options::change_options(&mut fresh, options)
+    {
+        return Outcome::refuse(rejection);
+    }
     if fresh.run.head.task.is_none() {
         workflow_task::schedule(&mut fresh, 1);
     }

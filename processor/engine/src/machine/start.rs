@@ -323,16 +323,13 @@ fn conflict(order: &Begin) -> ConflictPolicy {
 }
 
 fn reuse(run: &Run, order: &Begin) -> Result<(), Rejection> {
-    let status = Status::try_from(run.head.status).unwrap_or(Status::Unspecified);
     match ReusePolicy::try_from(order.reuse_policy).unwrap_or(ReusePolicy::Unspecified) {
         ReusePolicy::Unspecified | ReusePolicy::AllowDuplicate | ReusePolicy::TerminateIfRunning => Ok(()),
-        ReusePolicy::AllowDuplicateFailedOnly => match status {
-            Status::Failed | Status::Canceled | Status::Terminated | Status::TimedOut => Ok(()),
-            Status::Unspecified | Status::Running | Status::Completed | Status::ContinuedAsNew => {
-                let policy = " Workflow Id reuse policy: allow duplicate workflow Id if last run failed.";
-                Err(taken(run, "Workflow execution already finished successfully.", policy))
-            }
-        },
+        ReusePolicy::AllowDuplicateFailedOnly if run.has_failed() => Ok(()),
+        ReusePolicy::AllowDuplicateFailedOnly => {
+            let policy = " Workflow Id reuse policy: allow duplicate workflow Id if last run failed.";
+            Err(taken(run, "Workflow execution already finished successfully.", policy))
+        }
         ReusePolicy::RejectDuplicate => {
             let policy = " Workflow Id reuse policy: reject duplicate workflow Id.";
             Err(taken(run, "Workflow execution already finished.", policy))

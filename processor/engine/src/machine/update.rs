@@ -310,6 +310,9 @@ pub(crate) fn admit(
 
 fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
     let (run, settings) = (&draft.run, draft.settings);
+    if run.is_paused() {
+        return Err(Rejection::NotReady("Workflow is paused. Cannot update the workflow.".into()));
+    }
     if !order.patient && run.head.task.as_ref().is_some_and(|task| task.attempt >= FAILING_ATTEMPTS) {
         let message = "Unable to perform workflow execution update due to Workflow Task in failed state.";
         return Err(Rejection::NotReady(message.into()));

@@ -92,6 +92,9 @@ pub struct Task {
     /// Why the last of them failed; unspecified where it timed out.
     #[prost(enumeration = "TaskFailedCause", tag = "21")]
     pub failed_cause: i32,
+    /// Changes when the task takes another turn in its queue: what was offered to workers before is void.
+    #[prost(int32, tag = "22")]
+    pub stamp: i32,
 }
 
 /// The worker that has a run in its cache.
@@ -137,6 +140,9 @@ pub struct Claim {
     /// The poll.
     #[prost(string, tag = "5")]
     pub poll_id: String,
+    /// The stamp that the task was offered under.
+    #[prost(int32, tag = "6")]
+    pub stamp: i32,
 }
 
 /// Order: the worker could not do the task.
@@ -388,7 +394,7 @@ impl Task {
     }
 }
 
-/// Puts a task on its queue. Buffered events are written before it, and make it a first attempt.
+/// Puts a task on its queue, unless the run is paused. Buffered events are written before it, and make it a first attempt.
 pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
     schedule_again(draft, Task { attempt, ..Task::default() });
 }
@@ -396,6 +402,9 @@ pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
 /// [`schedule`], with what the next attempt has from those before it.
 pub(crate) fn schedule_again(draft: &mut Draft<'_>, next: Task) {
     let attempt = if buffered_events::flush(draft) { 1 } else { next.attempt };
+    if draft.run.is_paused() {
+        return;
+    }
     put(draft, Task { attempt, written: attempt == 1, first_scheduled_ms: draft.now_ms(), ..next });
 }
 
@@ -422,6 +431,9 @@ pub(crate) fn end_rest(draft: &mut Draft<'_>) {
 /// worker's hands.
 pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, updates_held: i64) {
     buffered_events::flush(draft);
+    if draft.run.is_paused() {
+        return;
+    }
     put(draft, Task { attempt: 1, written: true, first_scheduled_ms, updates_held, ..Task::default() });
 }
 
@@ -429,7 +441,8 @@ pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, upd
 /// never is one that may leave no trace; nor is one that `is_written`.
 pub(crate) fn settle_updates(draft: &mut Draft<'_>, is_written: bool) {
     let head = &draft.run.head;
-    if !draft.run.is_open() || head.task.is_some() || !update::is_ungiven(&draft.run, 0) {
+    let is_paused = draft.run.is_paused();
+    if is_paused || !draft.run.is_open() || head.task.is_some() || !update::is_ungiven(&draft.run, 0) {
         return;
     }
     if (is_written || head.previous_started_event_id == 0) && head.backoff_until_ms == 0 {
@@ -499,7 +512,11 @@ pub(crate) fn settle(draft: &mut Draft<'_>) {
         if buffered_events::is_full(draft) {
             workflow_task_started::interrupt(draft);
         }
-    } else if draft.run.is_open() && draft.run.head.task.is_none() && draft.run.head.backoff_until_ms == 0 {
+    } else if draft.run.is_open()
+        && !draft.run.is_paused()
+        && draft.run.head.task.is_none()
+        && draft.run.head.backoff_until_ms == 0
+    {
         schedule(draft, 1);
     }
 }

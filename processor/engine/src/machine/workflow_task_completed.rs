@@ -154,6 +154,11 @@ impl TaskFailure {
         Self { cause: Cause::Unspecified, reason: shortened(name), then: Then::KeepUnknown }
     }
 
+    /// What is wrong.
+    pub(crate) fn into_reason(self) -> String {
+        self.reason
+    }
+
     fn message(&self) -> String {
         match (self.then, self.cause) {
             (Then::Keep | Then::KeepUnknown, _) => self.reason.clone(),
@@ -243,6 +248,10 @@ fn too_late(mut draft: Draft<'_>, order: &Complete, rejection: Rejection) -> Out
 /// What is refused here changes no more than that: the worker keeps the task until it times out.
 fn check<'a>(run: &'a Run, order: &Complete) -> Result<&'a Task, Rejection> {
     let task = workflow_task_started::started(run, order.token.as_ref())?;
+    if order.force_new_task && run.is_paused() {
+        let why = "Workflow is paused and force create new workflow task is not allowed.";
+        return Err(Rejection::NotReady(why.into()));
+    }
     for (index, command) in order.commands.iter().enumerate() {
         let Some(kind) = command.kind() else {
             let named = match command.command_type {
@@ -443,6 +452,7 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
         if !order.force_new_task {
             update::reject_ignored(&mut draft, task.updates_given);
         }
+        let eager = if draft.run.is_paused() { Vec::new() } else { eager };
         for (index, scheduled_event_id) in (0..).zip(eager) {
             claims.extend(activity_attempt::start_at_once(
                 &mut draft,

@@ -34,7 +34,8 @@ impl Grant {
 /// Hands the task to a poll, if it is still there. A poll of a sticky queue gets nothing of a run that has left it.
 pub(crate) fn claim(draft: &mut Draft<'_>, order: &Claim) -> Option<Grant> {
     let task = draft.run.head.task.as_ref()?;
-    let same = task.scheduled_event_id == order.scheduled_event_id && task.attempt == order.attempt;
+    let same = (task.scheduled_event_id, task.attempt, task.stamp)
+        == (order.scheduled_event_id, order.attempt, order.stamp);
     let left = order.sticky && draft.run.head.sticky.is_none();
     if !same || left || task.is_started() || task.is_resting() {
         return None;

@@ -105,7 +105,9 @@ impl Case {
             | Reply::Gone
             | Reply::Heartbeat(_)
             | Reply::Update(_)
-            | Reply::Schedule(_) => {}
+            | Reply::Schedule(_)
+            | Reply::ActivityOptions(_)
+            | Reply::RunOptions(_) => {}
         }
         for run in tasks {
             if let Some(task) = run.started_task() {

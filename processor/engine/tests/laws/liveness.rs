@@ -1,5 +1,9 @@
 //! Liveness: from wherever the dice have left a run, it goes on, or it waits for somebody outside.
 
+use everlog_engine::machine::operator::activity_control::{
+    ActivitySelection, ActivitySelector, UnpauseActivity,
+};
+use everlog_engine::machine::operator::run_pause::UnpauseRun;
 use everlog_engine::machine::{activity_attempt, close, workflow_task, workflow_task_completed};
 use everlog_engine::request::Request;
 use everlog_engine::{Reply, Run};
@@ -68,11 +72,18 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
             true => answer(pending, Vec::new()),
             false => claim(run, pending),
         }
+    } else if run.is_paused() {
+        Request::UnpauseRun(UnpauseRun::default())
+    } else if run.activities.values().any(|activity| activity.pause.is_some()) {
+        let selection = Some(ActivitySelection::All(true));
+        let selector = Some(ActivitySelector { selection });
+        Request::UnpauseActivity(UnpauseActivity { selector, ..UnpauseActivity::default() })
     } else if let Some(activity) = run.activities.values().find(|activity| activity.is_ready()) {
         let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
         Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id,
             attempt,
+            stamp: activity.stamp,
             ..activity_attempt::Claim::default()
         })
     } else if let Some(activity) = run.activities.values().find(|activity| activity.is_started()) {
@@ -112,6 +123,7 @@ fn claim(run: &Run, pending: &workflow_task::Task) -> Request {
         scheduled_event_id: pending.scheduled_event_id,
         attempt: pending.attempt,
         sticky: run.head.sticky.is_some(),
+        stamp: pending.stamp,
         ..workflow_task::Claim::default()
     })
 }

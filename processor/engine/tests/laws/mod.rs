@@ -5,6 +5,7 @@ mod case;
 mod commands;
 mod dice;
 mod liveness;
+mod operators;
 mod orders;
 mod schedules;
 mod sights;

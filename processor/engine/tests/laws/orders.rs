@@ -40,9 +40,10 @@ enum Kind {
     Delete,
     Update,
     Reset,
+    Operate,
 }
 
-const ALL: [Kind; 23] = [
+const ALL: [Kind; 25] = [
     Kind::Start,
     Kind::Start,
     Kind::Signal,
@@ -66,6 +67,8 @@ const ALL: [Kind; 23] = [
     Kind::Update,
     Kind::Update,
     Kind::Reset,
+    Kind::Operate,
+    Kind::Operate,
 ];
 
 impl Case {
@@ -97,6 +100,7 @@ impl Case {
             Kind::Delete => (self.some_run(), Request::Delete(Delete {})),
             Kind::Update => (self.some_run(), Request::Update(self.update())),
             Kind::Reset => self.reset(),
+            Kind::Operate => (self.some_run(), self.operate()),
         }
     }
 
@@ -106,6 +110,9 @@ impl Case {
             return vec![Kind::Start, Kind::Start, Kind::Start, Kind::Reset];
         };
         let mut kinds = vec![Kind::Signal, Kind::Wake, Kind::Update, Kind::Update];
+        if run.is_paused() || run.activities.values().any(|activity| activity.pause.is_some()) {
+            kinds.extend([Kind::Operate; 3]);
+        }
         match &run.head.task {
             Some(task) if task.is_started() => {
                 kinds.extend([Kind::CompleteTask; 5]);
@@ -162,7 +169,7 @@ impl Case {
     }
 
     /// Seldom something that overrides what workers say.
-    fn overriding(&mut self) -> Option<Override> {
+    pub fn overriding(&mut self) -> Option<Override> {
         let pinned = self.deployed().map(|version| Pinned { behavior: 1, version: Some(version) });
         self.dice.percent(20).then(|| Override { auto_upgrade: pinned.is_none(), pinned })
     }
@@ -252,6 +259,7 @@ impl Case {
             without_signals: self.dice.percent(20),
             without_updates: self.dice.percent(20),
             without_options: self.dice.percent(10),
+            options: self.dice.percent(20).then(|| self.other_options()),
         });
         (run_id, order)
     }
@@ -287,6 +295,7 @@ impl Case {
             sticky: has_sticky != self.dice.percent(20),
             identity: "worker".into(),
             poll_id: "poll".into(),
+            stamp: pending.stamp,
         })
     }
 
@@ -368,17 +377,19 @@ impl Case {
 
     fn claim_activity(&mut self) -> Request {
         let open: Vec<_> = self.run().map_or_else(Vec::new, |run| run.activities.values().cloned().collect());
-        let (scheduled_event_id, attempt) = match open.is_empty() {
-            true => (self.dice.below(20) as i64, 1),
+        let (scheduled_event_id, attempt, stamp) = match open.is_empty() {
+            true => (self.dice.below(20) as i64, 1, 0),
             false => {
                 let activity = self.dice.one(&open);
-                (activity.scheduled_event_id, activity.attempt)
+                (activity.scheduled_event_id, activity.attempt, activity.stamp)
             }
         };
         let attempt = attempt + i32::from(self.dice.percent(3));
+        let stamp = stamp - i32::from(self.dice.percent(3));
         Request::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id,
             attempt,
+            stamp,
             ..activity_attempt::Claim::default()
         })
     }

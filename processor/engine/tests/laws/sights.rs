@@ -103,6 +103,13 @@ const CORNERS: &[&str] = &[
     "reply eager activity",
     "reply eager first task",
     "reply cancel yourself",
+    "reply paused",
+    "reply reset",
+    "event WorkflowPaused",
+    "event WorkflowUnpaused",
+    "cause WorkflowPauseRequestedBeforeTaskStarted",
+    "an activity that is paused",
+    "an activity with other options",
     "a buffered event",
     "a buffered event taken back",
     "a close that was attempted",
@@ -183,14 +190,22 @@ impl Sights {
             }),
             Reply::Update(_) if outcome.steps.is_empty() => self.saw("an update that is found"),
             Reply::Started(started) if started.task.is_some() => self.saw("reply eager first task"),
-            Reply::Heartbeat(true) => self.saw("reply cancel yourself"),
+            Reply::Heartbeat(answer) => {
+                let heard = [
+                    (answer.cancel_requested, "reply cancel yourself"),
+                    (answer.paused, "reply paused"),
+                    (answer.reset, "reply reset"),
+                ];
+                heard.iter().filter(|(is_so, _)| *is_so).for_each(|(_, what)| self.saw(what));
+            }
             Reply::Done
             | Reply::Task(_)
             | Reply::Activity(_)
             | Reply::Started(_)
             | Reply::Update(_)
             | Reply::Schedule(_)
-            | Reply::Heartbeat(false) => {}
+            | Reply::ActivityOptions(_)
+            | Reply::RunOptions(_) => {}
         }
         if outcome.expired {
             self.saw("a run that was deleted");
@@ -219,6 +234,10 @@ impl Sights {
             Change::Buffered(_) => self.saw("a buffered event"),
             Change::Unbuffered(_) => self.saw("a buffered event taken back"),
             Change::CloseAttempted(true) => self.saw("a close that was attempted"),
+            Change::Activity(activity) if activity.pause.is_some() => self.saw("an activity that is paused"),
+            Change::Activity(activity) if activity.original.is_some() => {
+                self.saw("an activity with other options");
+            }
             Change::Activity(activity) if activity.backing_off => self.saw("a retry of an activity"),
             Change::Task(Some(task)) if task.speculative => self.saw("a speculative task"),
             Change::Replaced => self.saw("a reset of an open run"),

@@ -2,6 +2,7 @@
 //! state and not in the history), `=` is answered, `!` is refused, `@` is the time, `~` is a crash and its recovery.
 
 mod activities;
+mod activity_control;
 mod activity_ends;
 mod advice;
 mod buffer;
@@ -17,6 +18,7 @@ mod parents;
 mod refused_completions;
 mod resets;
 pub mod retries;
+mod run_control;
 mod run_ids;
 mod schedule_life;
 mod schedule_overlap;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everlog_engine::api_types::{QueueKind, TimeoutType};
+use everlog_engine::api_types::{QueueKind, TaskFailedCause, TimeoutType};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::workflow_task::{Sticky, Task};
 use everlog_engine::time::{Timestamp, span_ms};
@@ -31,6 +31,7 @@ pub struct Audit {
     signals: i64,
     requests: BTreeSet<String>,
     cancel_requested: bool,
+    paused: bool,
     /// Updates that were accepted and not completed, with their Accepted events.
     updates: BTreeMap<String, i64>,
     attached: BTreeSet<String>,
@@ -77,10 +78,11 @@ impl Audit {
             | Attributes::MarkerRecorded(_)
             | Attributes::SearchAttributesUpserted(_)
             | Attributes::PropertiesModified(_) => {}
-            Attributes::OptionsUpdated(updated) => {
+            Attributes::OptionsUpdated(_)
+            | Attributes::WorkflowPaused(_)
+            | Attributes::WorkflowUnpaused(_) => {
                 assert!(event.worker_may_ignore, "no workflow hears of it");
-                let id = &updated.attached_request_id;
-                assert!(id.is_empty() || self.attached.insert(id.clone()), "request {id} was attached twice");
+                self.operated(what);
             }
             Attributes::WorkflowSignaled(signaled) => {
                 self.signals += 1;
@@ -127,6 +129,17 @@ impl Audit {
         }
     }
 
+    fn operated(&mut self, what: &Attributes) {
+        if let Attributes::OptionsUpdated(updated) = what {
+            let id = &updated.attached_request_id;
+            assert!(id.is_empty() || self.attached.insert(id.clone()), "request {id} was attached twice");
+            return;
+        }
+        let pauses = matches!(what, Attributes::WorkflowPaused(_));
+        assert_ne!(self.paused, pauses, "it is paused and unpaused in turn");
+        self.paused = pauses;
+    }
+
     fn update(&mut self, id: i64, what: &Attributes) {
         match what {
             Attributes::UpdateAccepted(accepted) => {
@@ -159,6 +172,7 @@ impl Audit {
         match what {
             Attributes::TaskScheduled(scheduled) => {
                 assert_eq!(self.phase, Phase::None, "two tasks are pending");
+                assert!(!self.paused, "a paused run gets no task");
                 assert!(scheduled.attempt >= 1);
                 self.phase = Phase::Scheduled(id);
             }
@@ -174,7 +188,13 @@ impl Audit {
                 self.phase = Phase::None;
             }
             Attributes::TaskFailed(failed) => {
-                assert_eq!(self.phase, Phase::Started(failed.scheduled_event_id, failed.started_event_id));
+                let was = match failed.started_event_id {
+                    0 => Phase::Scheduled(failed.scheduled_event_id),
+                    started_id => Phase::Started(failed.scheduled_event_id, started_id),
+                };
+                assert_eq!(self.phase, was);
+                let by_pause = i32::from(TaskFailedCause::WorkflowPauseRequestedBeforeTaskStarted);
+                assert_eq!(failed.started_event_id == 0, failed.cause == by_pause);
                 self.phase = Phase::None;
             }
             Attributes::TaskTimedOut(out) => {
@@ -303,7 +323,12 @@ impl Audit {
             "other requests are attached"
         );
         if self.closed {
-            assert!(head.task.is_none() && run.activities.is_empty() && run.timers.is_empty());
+            assert!(head.task.is_none() && run.timers.is_empty());
+            let mut activities = run.activities.values();
+            assert!(
+                activities.all(|activity| activity.pause.is_some()),
+                "an activity is open, and not for show"
+            );
             assert!(run.buffered.is_empty() && head.backoff_until_ms == 0 && head.close_ms > 0);
             assert!(run.chain.is_none(), "a closed run hands nothing on any more");
             assert!(run.next_deadline_ms(Grace::default()).is_some(), "a closed run is deleted at last");
@@ -321,7 +346,9 @@ impl Audit {
     fn state_of_task(&self, run: &Run) {
         let head = &run.head;
         assert!(run.buffered.is_empty() || run.started_task().is_some(), "events wait for nothing");
-        assert!(!head.close_attempted || head.task.is_some(), "nothing would end the holding off of signals");
+        // Signals are held off while a task is in hand; a paused run gets its next one when it is unpaused.
+        let is_ended = head.task.is_some() || run.is_paused();
+        assert!(!head.close_attempted || is_ended, "nothing would end the holding off of signals");
         let Some(task) = &head.task else {
             assert_eq!(self.phase, Phase::None);
             return;
@@ -370,7 +397,7 @@ impl Audit {
         assert!(waiting.is_empty() || run.is_open(), "an update waits for a closed run");
         // Others stand in the history, where workers find them whenever they look.
         let waiting: Vec<_> = waiting.into_iter().filter(|update| !update.is_written).collect();
-        assert!(waiting.is_empty() || head.task.is_some(), "an update waits for no task");
+        assert!(waiting.is_empty() || head.task.is_some() || run.is_paused(), "an update waits for no task");
         if let Some(task) = head.task.as_ref().filter(|task| task.speculative) {
             assert!(!waiting.is_empty() || task.is_started(), "a task is there for nothing");
         }
@@ -483,6 +510,9 @@ fn earliest(run: &Run) -> Option<i64> {
             due.extend((span_ms > 0).then(|| since_ms.saturating_add(span_ms)));
         };
         add(0, activity.expires_ms);
+        if !activity.is_started() && activity.pause.is_some() {
+            continue;
+        }
         if activity.backing_off {
             add(0, activity.scheduled_ms);
         } else if activity.is_started() {

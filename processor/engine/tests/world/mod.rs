@@ -6,6 +6,7 @@
 mod audit;
 mod clients;
 mod laws;
+mod operators;
 mod rebuilt;
 mod replica;
 mod schedules;
@@ -24,6 +25,7 @@ use everlog_wire::{Body, Record};
 use expect_test::Expect;
 
 pub use clients::{a_signal, start, text};
+pub use operators::all;
 pub use replica::Replica;
 pub use schedules::{a_definition, every, patch};
 pub use turn::{Turn, fields, payload};
@@ -264,7 +266,9 @@ impl World {
             | Reply::Gone
             | Reply::Heartbeat(_)
             | Reply::Update(_)
-            | Reply::Schedule(_) => {}
+            | Reply::Schedule(_)
+            | Reply::ActivityOptions(_)
+            | Reply::RunOptions(_) => {}
         }
     }
 

@@ -33,6 +33,10 @@ pub fn of(run: &Run, batches: &[History]) {
 /// A run without what no history holds; all that is left out is named here.
 fn told(run: &Run) -> Run {
     let mut run = run.clone();
+    if run.is_paused() {
+        // The end of the first wait shows by the task that follows, which a paused run gets later.
+        run.head.backoff_until_ms = 0;
+    }
     let head = &mut run.head;
     head.sticky = None;
     head.close_attempted = false;
@@ -58,11 +62,14 @@ fn told(run: &Run) -> Run {
         rest_until_ms: 0,
         problems: 0,
         failed_cause: 0,
+        stamp: 0,
         // As far as an event can say it.
         timeout_ms: span_ms(Some(Duration::from_ms(task.timeout_ms))),
         ..task
     });
-    let activities = run.activities.iter().map(|(id, activity)| (*id, Arc::new(scheduled(&run, activity))));
+    // Of a closed run those that are paused, to be seen.
+    let open = run.activities.iter().filter(|_| run.is_open());
+    let activities = open.map(|(id, activity)| (*id, Arc::new(scheduled(&run, activity))));
     run.activities = BTreeMap::from_iter(activities).into();
     // Answers that came when the run had closed.
     let unheard = |child: &Child| Arc::new(Child { late: None, ..child.clone() });
@@ -82,14 +89,30 @@ fn told(run: &Run) -> Run {
     run
 }
 
-/// An activity as if nobody had tried it yet. In a run that a reset has made its time may have begun anew.
+/// An activity as if nobody had tried it yet, nor operated it. In a run that a reset has made its time may have begun anew.
 fn scheduled(run: &Run, activity: &Activity) -> Activity {
     let began_ms = if run.start.reset_ms > 0 { activity.first_scheduled_ms } else { 0 };
+    let options = activity.original.as_deref().cloned().unwrap_or_else(|| activity.options());
+    let expires_ms = match options.schedule_to_close_ms {
+        0 => 0,
+        span_ms => activity.first_scheduled_ms.saturating_add(span_ms),
+    };
     Activity {
         attempt: 1,
         first_scheduled_ms: activity.first_scheduled_ms - began_ms,
         scheduled_ms: activity.first_scheduled_ms - began_ms,
-        expires_ms: activity.expires_ms.saturating_sub(began_ms).max(0),
+        expires_ms: expires_ms.saturating_sub(began_ms).max(0),
+        task_queue: options.task_queue,
+        schedule_to_start_ms: options.schedule_to_start_ms,
+        start_to_close_ms: options.start_to_close_ms,
+        heartbeat_timeout_ms: options.heartbeat_timeout_ms,
+        retry_policy: options.retry_policy,
+        priority: options.priority,
+        pause: None,
+        stamp: 0,
+        is_reset: false,
+        forgets_heartbeat: false,
+        original: None,
         backing_off: false,
         started_ms: 0,
         claim: 0,

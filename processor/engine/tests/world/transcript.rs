@@ -140,7 +140,18 @@ impl Names {
                 let words: Vec<_> = back.into_iter().chain(next).chain(handed).collect();
                 (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
             }
-            Reply::Heartbeat(cancel) => cancel.then(|| "= cancel yourself".into()),
+            Reply::Heartbeat(answer) => {
+                let heard = [
+                    (answer.cancel_requested, "cancel yourself"),
+                    (answer.paused, "paused"),
+                    (answer.reset, "reset"),
+                ];
+                let words: Vec<_> = heard.iter().filter(|(is_so, _)| *is_so).map(|(_, what)| *what).collect();
+                (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
+            }
+            Reply::ActivityOptions(_) | Reply::RunOptions(_) => {
+                outcome.steps.is_empty().then(|| "= nothing to do".into())
+            }
         }
     }
 
@@ -206,10 +217,13 @@ impl Names {
         let key = (run_id.to_owned(), now.scheduled_event_id);
         let id = &now.activity_id;
         let before = self.states.insert(key, now.clone())?;
-        if now.attempt > before.attempt && now.backing_off {
+        if now.stamp != before.stamp {
+            Some(operated(&before, now))
+        } else if now.attempt > before.attempt && now.backing_off {
             Some(format!("({id}: attempt {} at {})", now.attempt, clock(now.scheduled_ms)))
         } else if now.attempt > before.attempt || (before.backing_off && !now.backing_off) {
-            Some(format!("({id}: attempt {} is ready)", now.attempt))
+            let state = if now.pause.is_some() { "is paused" } else { "is ready" };
+            Some(format!("({id}: attempt {} {state})", now.attempt))
         } else if now.claim > before.claim {
             Some(format!("({id} is taken)"))
         } else if now.claim < before.claim {
@@ -306,6 +320,7 @@ fn pending(task: &Task, scheduled: bool) -> Option<String> {
         (true, false) if !scheduled && task.unanswered > 0 => Some("(the task rests no more)".into()),
         (false, false) => Some(format!("(task attempt {})", task.attempt)),
         (false, true) => Some(format!("(task attempt {} is taken)", task.attempt)),
+        (true, false) if !scheduled && task.stamp > 0 => Some("(the task takes another turn)".into()),
         (true, false) if !scheduled => Some("(the task moves to the normal queue)".into()),
         (true, _) => None,
     }
@@ -364,6 +379,8 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
         Attributes::PropertiesModified(_) => "memo.modified".into(),
         Attributes::OptionsUpdated(updated) => options(&updated.attached_request_id),
+        Attributes::WorkflowPaused(paused) => format!("workflow.paused {}", paused.reason),
+        Attributes::WorkflowUnpaused(unpaused) => format!("workflow.unpaused {}", unpaused.reason),
         Attributes::UpdateAdmitted(_)
         | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
@@ -457,4 +474,33 @@ fn whom(execution: &Option<Execution>) -> &str {
 
 fn cause(number: i32) -> ExternalFailedCause {
     ExternalFailedCause::try_from(number).expect("a cause is known")
+}
+
+/// What an operator has done to an activity.
+fn operated(before: &Activity, now: &Activity) -> String {
+    let mut words = Vec::new();
+    match (&before.pause, &now.pause) {
+        (None, Some(_)) => words.push("paused".to_owned()),
+        (Some(_), None) => words.push("unpaused".to_owned()),
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    if now.attempt != before.attempt {
+        words.push(format!("attempt {}", now.attempt));
+    }
+    if now.is_reset && !before.is_reset {
+        words.push("its worker will hear".to_owned());
+    }
+    if now.options() != before.options() {
+        words.push("other options".to_owned());
+    }
+    if now.heartbeat_details.is_none() && before.heartbeat_details.is_some() {
+        words.push("its report forgotten".to_owned());
+    }
+    match (now.is_started(), now.backing_off) {
+        (true, _) => words.push("in hand".to_owned()),
+        (false, true) => words.push(format!("at {}", clock(now.scheduled_ms))),
+        (false, false) if now.pause.is_none() => words.push("offered".to_owned()),
+        (false, false) => {}
+    }
+    format!("({}: {})", now.activity_id, words.join(", "))
 }

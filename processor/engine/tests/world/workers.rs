@@ -46,6 +46,7 @@ impl World {
             sticky,
             identity: "worker".into(),
             poll_id: "poll".into(),
+            stamp: pending.stamp,
         })
     }
 
@@ -107,6 +108,7 @@ impl World {
             attempt: open.as_ref().map_or(0, |activity| activity.attempt),
             identity: "hand".into(),
             poll_id: "poll".into(),
+            stamp: open.as_ref().map_or(0, |activity| activity.stamp),
         };
         self.verb(&format!("a worker takes {id}"), Request::ClaimActivity(claim));
         self

@@ -55,15 +55,18 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
 }
 
 fn of(task: &TaskRef) -> ReadyId {
-    ReadyId::Task(task.run.clone(), task.scheduled_event_id, task.attempt)
+    ReadyId::of_task(task)
 }
 
 /// The tasks of a run that a worker can have.
 fn ready(key: &RunKey, run: &Run) -> impl Iterator<Item = ReadyId> {
     // One that rests is offered to nobody.
     let task = run.head.task.as_ref().filter(|task| !task.is_started() && !task.is_resting());
-    let task = task.map(|task| (task.scheduled_event_id, task.attempt));
-    let activities = run.activities.values().filter(|activity| activity.is_ready());
-    let activities = activities.map(|activity| (activity.scheduled_event_id, activity.attempt));
-    task.into_iter().chain(activities).map(|(id, attempt)| ReadyId::Task(key.clone(), id, attempt))
+    let task = task.map(|task| (task.scheduled_event_id, task.attempt, task.stamp));
+    let activities = run.activities.values().filter(|activity| run.offers(activity));
+    let activities =
+        activities.map(|activity| (activity.scheduled_event_id, activity.attempt, activity.stamp));
+    task.into_iter()
+        .chain(activities)
+        .map(|(id, attempt, stamp)| ReadyId::Task(key.clone(), id, attempt, stamp))
 }

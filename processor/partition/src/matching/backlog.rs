@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use crate::model::keys::RunKey;
 use crate::model::priority::{LEVEL_DEFAULT, TaskPriority};
-use crate::model::task_types::Ready;
+use crate::model::task_types::{Ready, TaskRef};
 
 /// What waits in a queue.
 #[derive(Default)]
@@ -56,17 +56,22 @@ struct BacklogEntry {
 /// What is ready, wherever it waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReadyId {
-    /// An attempt at a task: its run, the event that scheduled it, and the attempt.
-    Task(RunKey, i64, i32),
+    /// An attempt at a task: its run, the event that scheduled it, the attempt, and the stamp that it was offered under.
+    Task(RunKey, i64, i32, i32),
     /// A query, by its id.
     Query(String),
 }
 
 impl ReadyId {
+    /// Of a task.
+    pub fn of_task(task: &TaskRef) -> Self {
+        Self::Task(task.run.clone(), task.scheduled_event_id, task.attempt, task.stamp)
+    }
+
     /// Of what is ready.
     pub fn of(ready: &Ready) -> Self {
         match ready {
-            Ready::Task(task) => Self::Task(task.run.clone(), task.scheduled_event_id, task.attempt),
+            Ready::Task(task) => Self::of_task(task),
             Ready::Query { query_id, .. } => Self::Query(query_id.clone()),
         }
     }
@@ -159,7 +164,7 @@ impl RunBacklog {
 /// The hash of a [`ReadyId`].
 fn id(hashes: &RandomState, ready: &Ready) -> u64 {
     match ready {
-        Ready::Task(task) => hashes.hash_one((&task.run, task.scheduled_event_id, task.attempt)),
+        Ready::Task(task) => hashes.hash_one((&task.run, task.scheduled_event_id, task.attempt, task.stamp)),
         Ready::Query { query_id, .. } => hashes.hash_one(query_id),
     }
 }
@@ -168,8 +173,8 @@ fn id(hashes: &RandomState, ready: &Ready) -> u64 {
 fn is_same(one: &Ready, other: &Ready) -> bool {
     match (one, other) {
         (Ready::Task(one), Ready::Task(other)) => {
-            (&one.run, one.scheduled_event_id, one.attempt)
-                == (&other.run, other.scheduled_event_id, other.attempt)
+            (&one.run, one.scheduled_event_id, one.attempt, one.stamp)
+                == (&other.run, other.scheduled_event_id, other.attempt, other.stamp)
         }
         (Ready::Query { query_id: one, .. }, Ready::Query { query_id: other, .. }) => one == other,
         (Ready::Task(_), Ready::Query { .. }) | (Ready::Query { .. }, Ready::Task(_)) => false,
@@ -281,7 +286,6 @@ mod tests {
 
     use super::*;
     use crate::model::keys::WorkflowKey;
-    use crate::model::task_types::TaskRef;
 
     fn task(workflow: &str, id: i64, precedence: TaskPriority) -> Ready {
         let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
@@ -292,6 +296,7 @@ mod tests {
             run,
             scheduled_event_id,
             attempt,
+            stamp: 0,
             normal_queue,
             precedence,
             offered_by,
@@ -310,8 +315,8 @@ mod tests {
 
     #[test]
     fn one_that_waits_takes_little() {
-        // With its place in the order, its share and its id some 230 bytes, and its key: a million may wait.
-        assert!(size_of::<BacklogEntry>() <= 120, "{}", size_of::<BacklogEntry>());
+        // With its place in the order, its share and its id some 240 bytes, and its key: a million may wait.
+        assert!(size_of::<BacklogEntry>() <= 128, "{}", size_of::<BacklogEntry>());
     }
 
     #[test]

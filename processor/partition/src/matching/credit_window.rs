@@ -204,6 +204,7 @@ mod tests {
             run,
             scheduled_event_id: id,
             attempt: 1,
+            stamp: 0,
             normal_queue: None,
             precedence: TaskPriority::default(),
             offered_by: None,

@@ -53,6 +53,8 @@ pub struct TaskRef {
     pub scheduled_event_id: i64,
     /// The attempt.
     pub attempt: i32,
+    /// The stamp that it was offered under: another one makes this offer void.
+    pub stamp: i32,
     /// Where a task of a sticky queue goes when its worker is gone.
     pub normal_queue: Option<String>,
     /// Its place among those that wait.

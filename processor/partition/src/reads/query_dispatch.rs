@@ -68,6 +68,10 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     ) -> Option<QueryOutcome> {
         let status = run.head.status;
         let clean = run.is_open() || status == i32::from(Status::Completed);
+        if run.is_paused() {
+            // No worker gets a task of it, nor a query.
+            return Some(QueryOutcome::NotWished(status));
+        }
         if request.only_open && !run.is_open() || request.only_completed_cleanly && !clean {
             return Some(QueryOutcome::NotWished(status));
         }

@@ -233,7 +233,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let grace = Grace { owner_ms: self.position.owner_ms };
         self.timers.due.set(key, run.next_deadline_ms(grace));
         self.offer_workflow_task(key, &run);
-        let ready: Vec<_> = run.activities.values().filter(|activity| activity.is_ready()).collect();
+        let ready: Vec<_> = run.activities.values().filter(|activity| run.offers(activity)).collect();
         for activity in ready {
             self.offer_activity(key, &run, activity.scheduled_event_id);
         }

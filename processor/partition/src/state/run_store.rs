@@ -319,7 +319,7 @@ fn load<B: CommittedRows>(store: &Store<B>, key: &RunKey) -> Result<Option<Run>,
 /// it; and its next deadline.
 pub fn timers_ms(run: &Run) -> [Option<i64>; 2] {
     let task_ready = run.head.task.as_ref().is_some_and(|task| !task.is_started());
-    let ready = run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready()));
+    let ready = run.is_open() && (task_ready || run.activities.values().any(|activity| run.offers(activity)));
     [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(DELETION_MS + 1))]
 }
 

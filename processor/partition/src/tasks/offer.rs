@@ -84,6 +84,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 attempt: task.attempt,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
+                stamp: task.stamp,
             }),
             TaskKind::Workflow => Request::ClaimTask(workflow_task::Claim {
                 scheduled_event_id: task.scheduled_event_id,
@@ -91,6 +92,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 sticky: poll.sticky,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
+                stamp: task.stamp,
             }),
         };
         self.enqueue(address.request(order), ReplyTo::Claim(task, Box::new(waiting)));
@@ -173,6 +175,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             | Reply::Started(_)
             | Reply::Completed(_)
             | Reply::Heartbeat(_)
+            | Reply::ActivityOptions(_)
+            | Reply::RunOptions(_)
             | Reply::Update(_)
             | Reply::Schedule(_) => {
                 self.offers.poll_again(&self.context, waiting);

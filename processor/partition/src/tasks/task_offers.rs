@@ -115,8 +115,9 @@ impl TaskOffers {
             run: key.clone(),
             scheduled_event_id: task.scheduled_event_id,
             attempt: task.attempt,
+            stamp: task.stamp,
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
-            precedence: TaskPriority::of(None, run.start.priority.as_ref()),
+            precedence: TaskPriority::of(None, run.priority()),
             offered_by: None,
             term: NonZeroU64::new(term + 1),
         };
@@ -132,7 +133,7 @@ pub(crate) fn activity_task(
     run: &Run,
     scheduled_event_id: i64,
 ) -> Option<(QueueKey, TaskRef)> {
-    let activity = run.activities.get(&scheduled_event_id).filter(|activity| activity.is_ready())?;
+    let activity = run.activities.get(&scheduled_event_id).filter(|activity| run.offers(activity))?;
     let queue = QueueKey {
         namespace_id: run.start.namespace_id.clone(),
         name: activity.task_queue.clone(),
@@ -143,8 +144,9 @@ pub(crate) fn activity_task(
         run: key.clone(),
         scheduled_event_id,
         attempt: activity.attempt,
+        stamp: activity.stamp,
         normal_queue: None,
-        precedence: TaskPriority::of(activity.priority.as_ref(), run.start.priority.as_ref()),
+        precedence: TaskPriority::of(activity.priority.as_ref(), run.priority()),
         offered_by: None,
         term: NonZeroU64::new(term + 1),
     };

@@ -9,6 +9,7 @@ use everlog_engine::api_types::{
     VersioningBehavior, WorkflowType,
 };
 use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::operator::run_pause::{RunPaused, RunUnpaused};
 use everlog_engine::machine::reset_points::{Point, Points};
 use everlog_engine::machine::worker_versioning::{Override, Pinned, Version};
 use everlog_engine::machine::{
@@ -55,7 +56,9 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let versioned = versioned().into_iter();
     let versioned = versioned.map(|attributes| (format!("{}.versioned", attributes.name()), attributes));
     let all = all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates);
-    all.chain(reset).chain(admitted).chain(followed).chain(versioned).enumerate().map(event).collect()
+    let operators = of_operators().map(|(name, attributes)| (name.to_owned(), attributes));
+    let all = all.chain(reset).chain(admitted).chain(followed).chain(versioned).chain(operators);
+    all.enumerate().map(event).collect()
 }
 
 /// Where builds came in.
@@ -71,6 +74,26 @@ pub fn points() -> Points {
         build_id: "build".into(),
     };
     Points { points: vec![point] }
+}
+
+/// What operators do to a run, each with a name of its own.
+fn of_operators() -> [(&'static str, Attributes); 3] {
+    let identity = "operator".to_owned();
+    let (reason, request_id) = ("a bad deployment".to_owned(), "request-1".to_owned());
+    let updated = attached_requests::Updated {
+        versioning_override: Some(overriding()),
+        unset_versioning_override: true,
+        identity: identity.clone(),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+        ..Default::default()
+    };
+    let paused =
+        RunPaused { identity: identity.clone(), reason: reason.clone(), request_id: request_id.clone() };
+    [
+        ("WorkflowPaused", paused.into()),
+        ("WorkflowUnpaused", RunUnpaused { identity, reason, request_id }.into()),
+        ("OptionsUpdated.operator", updated.into()),
+    ]
 }
 
 /// Events that once had no place for the version of a worker.
@@ -561,6 +584,6 @@ fn updates() -> Vec<Attributes> {
         outcome: Some(Bytes::from_static(b"\x0a\x07\x0a\x05\x12\x03out")),
         accepted_event_id: 8,
     };
-    let options = attached_requests::Updated { attached_request_id: "start-2".into() };
+    let options = attached_requests::Updated { attached_request_id: "start-2".into(), ..Default::default() };
     vec![accepted.into(), completed.into(), options.into()]
 }

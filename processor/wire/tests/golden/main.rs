@@ -5,6 +5,7 @@
 //! field filled in joins it.
 
 mod events;
+mod operator_calls;
 mod public_command;
 mod public_samples;
 mod records;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::schedule::definition::ScheduleProgress;
 use everlog_engine::machine::update::Update;
 use everlog_wire::rows::{Builder, diff, done_suffix, is_part, promise_prefix, request_suffix};
@@ -114,6 +116,23 @@ fn records_keep_their_bytes() {
         let read = Record::read(bytes.into()).expect("a record of old is read");
         assert_eq!(read, samples[&name], "{name} means something else");
     }
+}
+
+#[test]
+fn what_operators_leave_in_a_run_keeps_its_bytes() {
+    let written = BTreeMap::from([
+        ("Activity.operator".to_owned(), operator_calls::activity().encode_to_vec()),
+        ("Properties.operator".to_owned(), operator_calls::properties().encode_to_vec()),
+        ("Head.operator".to_owned(), operator_calls::head().encode_to_vec()),
+    ]);
+    let golden = compare("operator_calls.hex", written);
+    let bytes = |name: &str| Bytes::from(golden[name].clone());
+    let activity = Activity::decode(bytes("Activity.operator")).expect("a row of old is read");
+    assert_eq!(activity, operator_calls::activity());
+    let properties = everlog_engine::Properties::decode(bytes("Properties.operator"));
+    assert_eq!(properties.expect("a row of old is read"), operator_calls::properties());
+    let head = everlog_engine::ExecutionInfo::decode(bytes("Head.operator"));
+    assert_eq!(head.expect("a row of old is read"), operator_calls::head());
 }
 
 #[test]

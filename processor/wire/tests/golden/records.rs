@@ -22,7 +22,7 @@ use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::public_samples::{forwarded, source, unreadable};
 use crate::rows::RUN_ID;
-use crate::{schedules, settings, versioned};
+use crate::{operator_calls, schedules, settings, versioned};
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
@@ -68,7 +68,10 @@ pub fn samples() -> BTreeMap<String, Record> {
         versioned::orders().into_iter().map(|order| (format!("{}.versioned", name(&order)), order));
     let scheduled = schedules::orders().into_iter().map(|order| (name(&order).to_owned(), order));
     let watched = ("Start.watched".to_owned(), schedules::watched_start());
+    let operators = operator_calls::orders().into_iter().map(|order| (name(&order).to_owned(), order));
+    let more = operator_calls::grown().into_iter().map(|order| (format!("{}.operator", name(&order)), order));
     let later = updates.chain(found).chain(strange).chain(versioned).chain(scheduled).chain([watched]);
+    let later = later.chain(operators).chain(more);
     for (name, order) in orders.chain(grown).chain(kin).chain(later) {
         let input = RequestRecord {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -285,6 +288,13 @@ fn name(order: &Request) -> &'static str {
         Request::DeleteSchedule(_) => "DeleteSchedule",
         Request::ScheduleActionOpened(_) => "ScheduleActionOpened",
         Request::ScheduleActionClosed(_) => "ScheduleActionClosed",
+        Request::PauseActivity(_) => "PauseActivity",
+        Request::UnpauseActivity(_) => "UnpauseActivity",
+        Request::ResetActivity(_) => "ResetActivity",
+        Request::UpdateActivityOptions(_) => "UpdateActivityOptions",
+        Request::PauseRun(_) => "PauseRun",
+        Request::UnpauseRun(_) => "UnpauseRun",
+        Request::UpdateRunOptions(_) => "UpdateRunOptions",
     }
 }
 
@@ -338,6 +348,7 @@ fn orders() -> Vec<Request> {
             sticky: true,
             identity: identity.clone(),
             poll_id: poll_id.clone(),
+            stamp: 0,
         }),
         Request::CompleteTask(Box::new(complete())),
         Request::FailTask(workflow_task::Fail {
@@ -348,12 +359,7 @@ fn orders() -> Vec<Request> {
             ..Default::default()
         }),
         Request::ReleaseTask(workflow_task::Release { token }),
-        Request::ClaimActivity(activity_attempt::Claim {
-            scheduled_event_id: 5,
-            attempt: 2,
-            identity: identity.clone(),
-            poll_id,
-        }),
+        Request::ClaimActivity(claim(identity.clone(), poll_id)),
         Request::CompleteActivity(activity_attempt::Complete {
             target: target.clone(),
             result: blob.clone(),
@@ -383,6 +389,10 @@ fn orders() -> Vec<Request> {
     ]
 }
 
+fn claim(identity: String, poll_id: String) -> activity_attempt::Claim {
+    activity_attempt::Claim { scheduled_event_id: 5, attempt: 2, identity, poll_id, stamp: 0 }
+}
+
 fn reset() -> reset::Reset {
     reset::Reset {
         finish_event_id: 4,
@@ -391,6 +401,7 @@ fn reset() -> reset::Reset {
         without_signals: true,
         without_updates: true,
         without_options: false,
+        options: None,
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn task(partition: u32, id: i64) -> Ready {
         run: crate::model::keys::WorkflowKey::new("n", "w").run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1"),
         scheduled_event_id: id,
         attempt: 1,
+        stamp: 0,
         normal_queue: Some("normal".into()),
         precedence: TaskPriority::default(),
         offered_by: None,
