@@ -18,12 +18,16 @@
 //!
 //! `coverage.txt` is what the latest live run of 2,000 programs has met, and how often.
 //!
+//! `lists` asks both for lists and counts of generated runs. With `EVERLOG_DIFFERENTIAL_RECORD` and the name of its test,
+//! `lists_are`, it writes the answers again.
+//!
 //! The bugs of `planted.toml`, one at a time in a server, must each make the fixed set differ: `./check planted`.
 
 mod allowed;
 mod compare;
 mod coverage;
 mod generator;
+mod lists;
 mod live;
 mod lives;
 mod moves;
