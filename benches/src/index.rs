@@ -132,8 +132,7 @@ fn table(dir: &Path, open: u64) -> anyhow::Result<()> {
     row("a count of the 100 runs with a keyword", |turn| {
         let text = format!("Customer = 'customer-{}'", turn * 104_729 % customers);
         let counted = count(&partitions, &grouped(&text)?)?;
-        anyhow::ensure!(counted.count > 0, "nobody is {text}");
-        Ok(counted.groups.len())
+        Ok(usize::try_from(counted.count)?)
     })?;
     row("closed runs of a type, the first page", |_| {
         list(&partitions, &query("WorkflowType = 'Order' AND ExecutionStatus = 'Completed'")?)
