@@ -42,7 +42,9 @@ pub fn check(broker: &Shared, observations: &Observations, owner: Option<&Node>)
             signals(observations, &histories, &mut found);
             resets::check(&observations.taken_back, &histories, &mut found);
             updates::check(&observations.updates, &histories, &mut found);
-            schedules::check(observations.fired, &histories, &mut found);
+            let schedule = observations.schedule.as_ref();
+            schedules::check(schedule.map_or(0, |used| used.counts.started), &histories, &mut found);
+            schedule.into_iter().for_each(|used| used.check(stored, &mut found));
             found.extend(commanded(stored, observations, &histories).err());
             ended(observations, &histories, &mut found);
         }

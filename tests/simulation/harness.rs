@@ -31,10 +31,16 @@ pub struct Harness {
 
 impl Harness {
     pub fn build(off_ms: i64, fast_ppm: i64) -> Self {
+        Self::at_level(off_ms, fast_ppm, 0)
+    }
+
+    /// The same, where the node names a level of decisions.
+    pub fn at_level(off_ms: i64, fast_ppm: i64, level: u32) -> Self {
         let broker = Shared::new(Broker::new(PARTITIONS, Nasty::calm(), Dice::new(7)));
         let begin_ms = broker.lock().now_ms;
         let clock = Clock::new(begin_ms);
-        let node = Node::start(0, &broker, &clock.shared(), Disk::default());
+        let mut node = Node::start(0, &broker, &clock.shared(), Disk::default());
+        node.level = level;
         let mut harness = Self { broker, clock, node, begin_ms, off_ms, fast_ppm };
         harness.set_clock();
         harness.node.recover(1, begin_ms).unwrap();
@@ -121,6 +127,13 @@ impl Harness {
             matches!(body, Some(Body::Input(input)) if matches!(input.request, Some(Request::FireTimers(_))))
         });
         (wakes.map(|record| record.stamp_ms).collect(), journal.len())
+    }
+
+    /// The log's clock is set, and so is the node's, which notices it.
+    pub fn set_clocks(&mut self, by_ms: i64) {
+        self.broker.lock().clock_ms += by_ms;
+        self.off_ms += by_ms;
+        self.node.partition.as_mut().unwrap().clock_was_set(by_ms);
     }
 
     /// Advances until so much time has passed since the beginning.

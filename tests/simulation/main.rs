@@ -22,6 +22,7 @@ mod resets;
 mod rule_mutations;
 mod rules;
 mod scenarios;
+mod schedule_account;
 mod schedules;
 mod seeds;
 mod updates;

@@ -8,6 +8,7 @@ use prost::Message;
 
 use crate::public::Command;
 use crate::resets::TakenBack;
+use crate::schedule_account::UsedSchedule;
 use crate::updates::UpdateEnd;
 
 /// A signal as its sender knows it. Its name is unique.
@@ -54,8 +55,8 @@ pub struct Observations {
     pub updates: BTreeMap<String, UpdateEnd>,
     /// Workflows that are reset.
     pub taken_back: BTreeMap<String, TakenBack>,
-    /// Runs that schedules have started, by their own account.
-    pub fired: u64,
+    /// The schedule, once it is over.
+    pub schedule: Option<UsedSchedule>,
 }
 
 pub fn fingerprint(event: &HistoryEvent) -> u64 {

@@ -1,4 +1,4 @@
-//! Schedules: one client makes a schedule, triggers it, and looks what has become of its times.
+//! Schedules: one client makes a schedule, triggers and pauses it, and looks what has become of its times.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ use everlog_schedules::state::{NextTimeKind, SchedulePolicies, ScheduleState};
 use crate::clients::{ClientContext, address, beginning, input};
 use crate::dice::Dice;
 use crate::node::{PARTITION, PARTITIONS};
+use crate::schedule_account::{CATCHUP_MS, UsedSchedule};
 use crate::workflow::{Program, Step};
 
 /// The type of the workflows that a schedule starts.
@@ -55,7 +56,7 @@ fn definition(end_ms: i64, dice: &mut Dice) -> (ScheduleDefinition, i64) {
         },
         policies: SchedulePolicies {
             overlap: overlap.into(),
-            catchup_window: Some(SpecDuration { seconds: 10, nanos: 0 }),
+            catchup_window: Some(SpecDuration { seconds: CATCHUP_MS / 1_000, nanos: 0 }),
             keep_original_workflow_id: true,
             ..SchedulePolicies::default()
         },
@@ -69,7 +70,7 @@ fn definition(end_ms: i64, dice: &mut Dice) -> (ScheduleDefinition, i64) {
 }
 
 impl ClientContext {
-    /// Makes a schedule, triggers it some times, waits until nothing is to come of it, and deletes it.
+    /// Makes a schedule, triggers and pauses it some times, waits until nothing is to come of it, and deletes it.
     pub async fn schedule(self, chaos_ms: i64, mut dice: Dice) {
         let end_ms = self.clock.now_ms() + dice.span(chaos_ms / 2, chaos_ms + 3_000);
         let (definition, interval_s) = definition(end_ms, &mut dice);
@@ -78,21 +79,26 @@ impl ClientContext {
         let triggers = dice.below(4);
         for number in 0..triggers {
             self.clock.sleep(dice.span(50, 3_000)).await;
-            let patch = PatchRecord { trigger: Some(TriggerRecord::default()), ..PatchRecord::default() };
-            let request_id = format!("trigger-{number}");
-            self.until_taken(Request::PatchSchedule(PatchSchedule { request_id, patch }), &mut dice).await;
+            let trigger = PatchRecord { trigger: Some(TriggerRecord::default()), ..PatchRecord::default() };
+            self.until_patched(format!("trigger-{number}"), trigger, &mut dice).await;
+            if dice.permille(250) {
+                let pause = PatchRecord { pause: "for a while".into(), ..PatchRecord::default() };
+                self.until_patched(format!("pause-{number}"), pause, &mut dice).await;
+                self.clock.sleep(dice.span(50, 5_000)).await;
+                let unpause = PatchRecord { unpause: "and on".into(), ..PatchRecord::default() };
+                self.until_patched(format!("unpause-{number}"), unpause, &mut dice).await;
+            }
         }
         let state = self.until_settled(&mut dice).await;
-        let expected = times(&state, end_ms, interval_s) + triggers;
-        let counts = state.counts;
-        let dropped = counts.skipped + counts.dropped + counts.clashed + counts.refused + counts.missed;
-        if counts.started + dropped != expected {
-            let what = format!("of {expected} times and triggers came {counts:?}");
-            self.observations.borrow_mut().violate(what);
-        }
-        self.observations.borrow_mut().fired = counts.started;
+        let span_ms = (state.create_ms, end_ms);
+        let used = UsedSchedule { interval_s, span_ms, triggers, counts: state.counts };
+        self.observations.borrow_mut().schedule = Some(used);
         self.until_taken(Request::DeleteSchedule(DeleteSchedule {}), &mut dice).await;
         self.observations.borrow_mut().people_left -= 1;
+    }
+
+    async fn until_patched(&self, request_id: String, patch: PatchRecord, dice: &mut Dice) {
+        self.until_taken(Request::PatchSchedule(PatchSchedule { request_id, patch }), dice).await;
     }
 
     /// Asks for something again and again, until it is known to be done.
@@ -140,14 +146,7 @@ impl ClientContext {
     }
 }
 
-/// Times of an interval from the creation on.
-fn times(state: &ScheduleState, end_ms: i64, interval_s: i64) -> u64 {
-    let (created_s, end_s) = (state.create_ms.div_euclid(1_000), end_ms.div_euclid(1_000));
-    let times = end_s.div_euclid(interval_s) - created_s.div_euclid(interval_s);
-    times.max(0).unsigned_abs()
-}
-
-/// As many runs are there as schedules say that they have started.
+/// As many runs are there as a schedule says that it has started.
 pub fn check(fired: u64, histories: &BTreeMap<String, Vec<HistoryEvent>>, found: &mut Vec<String>) {
     let is_fired =
         |events: &&Vec<HistoryEvent>| match events.first().and_then(|event| event.attributes.as_ref()) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::plan::{Plan, Shock};
+use crate::rule_mutations::{crashes, late_appends, take_overs};
 use crate::world::{self, Verdict};
 
 /// Seeds of an ordinary run: half a minute's on two cores.
@@ -101,6 +102,28 @@ fn whoever_waits_for_peace_finds_the_logs_clock_right() {
         plan.forwards = true;
         let at_ms = if seed % 2 == 0 { 0 } else { plan.chaos_ms };
         plan.shocks = vec![(at_ms, Shock::LogClock { by_ms: -10_000 })];
+        assert_eq!(run_plan(plan).violations, Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+/// The log's clock steps forward by more than a schedule catches up, and back, while messages come late and owners change.
+#[test]
+fn a_schedule_accounts_for_each_time_whatever_clocks_and_owners_do() {
+    for seed in 1..200 {
+        let mut plan = Plan { homes: false, schedules: true, ..Plan::of(seed) };
+        late_appends(&mut plan);
+        if seed % 2 == 0 {
+            take_overs(&mut plan)
+        } else {
+            crashes(&mut plan)
+        }
+        let by_ms = if seed % 4 < 2 { 20_000 } else { -20_000 };
+        for number in 0..6 {
+            let shock = Shock::LogClock { by_ms: if number % 2 == 0 { by_ms } else { -by_ms } };
+            plan.shocks.push((number * plan.chaos_ms / 6, shock));
+            plan.shocks.push((number * plan.chaos_ms / 6, Shock::NodeClock { node: 0, by_ms: -by_ms }));
+        }
+        plan.chaos_ms += 10_000;
         assert_eq!(run_plan(plan).violations, Vec::<String>::new(), "seed {seed}");
     }
 }

@@ -3,6 +3,7 @@
 pub mod behind;
 pub mod one_node;
 pub mod overtaken;
+mod planned;
 pub mod resent;
 pub mod resume;
 pub mod skew;
