@@ -3,6 +3,7 @@
 import re
 
 import expect
+from control import IS_PAUSED, PAUSED, SCHEDULED, stumbles, waits
 from setting import Setting, case
 from shape import NUMBER, RUN, TEXT, TIME, matches
 
@@ -87,6 +88,62 @@ async def queries_steer_many_runs(at: Setting) -> None:
         expect.that("workflow not found" in refusal, "a run that a batch has deleted", refusal)
         await works(at, "DELETE", 3, "workflow", "delete", "-q", at.own)
         await at.lists(at.own, [])
+
+
+@case
+async def queries_steer_many_activities(at: Setting) -> None:
+    ids = [await stumbles(at, f"{number}") for number in range(3)]
+    for id in ids[:2]:
+        await at.cli("activity", "pause", "-w", id, "-a", "stumble")
+    async with at.batches():
+        await at.lists(f"{at.own} AND {IS_PAUSED}", ids[:2])
+        stumble = ["--activity-type", "Stumble"]
+        reset = ["activity", "reset", "-q", f"{at.own} AND {IS_PAUSED}", *stumble, "--keep-paused"]
+        job = await works(at, "RESET_ACTIVITY", 2, *reset)
+        shown = (await at.cli("batch", "describe", "--job-id", job)).properties()
+        expect.equal([shown["Type"], shown["CompletedCount"]], ["ResetActivity", "2/2"], "what was done")
+        for id in ids[:2]:
+            await waits(at, id, 1, PAUSED)
+        await waits(at, ids[2], 2, SCHEDULED)
+        # An unpaused activity is no longer found, so the runs are named.
+        unpause = ["activity", "unpause", "-q", f"WorkflowId IN ('{ids[0]}', '{ids[1]}')", *stumble]
+        job = await works(at, "UNPAUSE_ACTIVITY", 2, *unpause)
+        shown = (await at.cli("batch", "describe", "--job-id", job)).properties()
+        expect.equal(shown["Type"], "UnpauseActivity", "what was done")
+        for id in ids:
+            await waits(at, id, 2, SCHEDULED)
+        await at.lists(f"{at.own} AND {IS_PAUSED}", [])
+        # With a query this program sends no options of activities.
+        update = ["activity", "update-options", "-q", at.own, *stumble, "--retry-maximum-attempts", "9", "--yes"]
+        refusal = await at.cli.refused(*update)
+        expect.that(refusal.startswith("failed starting batch operation: "), "options by a query", refusal)
+        await works(at, "TERMINATE", 3, "workflow", "terminate", "-q", at.own)
+
+
+@case
+async def queries_change_options_of_many_runs(at: Setting) -> None:
+    ids = [(await at.start("Register", f"{number}"))[0] for number in range(3)]
+    for id in ids:
+        await at.cli("workflow", "query", "-w", id, "--name", "values")
+    behavior = ["--versioning-override-behavior", "auto_upgrade"]
+
+    async def overrides() -> list[str | None]:
+        told = [(await at.cli("workflow", "describe", "-w", id)).properties() for id in ids]
+        return [each.get("OverrideBehavior") for each in told]
+
+    async with at.batches():
+        await at.lists(at.own, ids)
+        first = f'WorkflowId = "{ids[0]}"'
+        reset = ["workflow", "reset", "with-workflow-update-options", "-q", first, "--type", "FirstWorkflowTask"]
+        await works(at, "RESET", 1, *reset, *behavior)
+        expect.equal(await overrides(), ["AutoUpgrade", None, None], "options of what a batch has reset")
+        running = f'{at.own} AND ExecutionStatus = "Running"'
+        await at.lists(running, ids)
+        job = await works(at, "UPDATE_EXECUTION_OPTIONS", 3, "workflow", "update-options", "-q", running, *behavior)
+        shown = (await at.cli("batch", "describe", "--job-id", job)).properties()
+        expect.equal(shown["Type"], "UpdateExecutionOptions", "what was done")
+        expect.equal(await overrides(), ["AutoUpgrade"] * 3, "options of what it has changed")
+        await works(at, "TERMINATE", 3, "workflow", "terminate", "-q", running)
 
 
 @case

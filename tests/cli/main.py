@@ -18,8 +18,10 @@ sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill"
 import activities  # noqa: E402, F401
 import administration  # noqa: E402, F401
 import batches  # noqa: E402, F401
+import control  # noqa: E402, F401
 import lists  # noqa: E402, F401
 import patience  # noqa: E402
+import refusals  # noqa: E402, F401
 import runs  # noqa: E402, F401
 import schedules  # noqa: E402, F401
 import servers  # noqa: E402
