@@ -69,12 +69,18 @@ var cases = map[string]func(*world){
 	"workers_heed_the_limits_that_they_are_told": workersHeedTheLimitsThatTheyAreTold,
 	"limits_hold_that_no_worker_heeds":           limitsHoldThatNoWorkerHeeds,
 	"updates_in_flight_are_bounded":              updatesInFlightAreBounded,
+
+	"activities_are_paused_and_unpaused": activitiesArePausedAndUnpaused,
+	"activities_are_reset":               activitiesAreReset,
+	"activities_get_other_options":       activitiesGetOtherOptions,
+	"runs_get_other_options":             runsGetOtherOptions,
+	"runs_are_paused_and_unpaused":       runsArePausedAndUnpaused,
 }
 
 func register(registry worker.WorkflowRegistry) {
 	definitions := []any{
 		Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint, Batch,
-		Outside, Changing, Relayed, Echoed, Busy, Excess, Turnstile, Planned,
+		Outside, Changing, Relayed, Echoed, Busy, Excess, Turnstile, Planned, Toiling,
 	}
 	for _, definition := range definitions {
 		registry.RegisterWorkflow(definition)
@@ -87,6 +93,7 @@ func register(registry worker.WorkflowRegistry) {
 		served.RegisterActivity(Echo)
 		served.RegisterActivity(Stumble)
 		served.RegisterActivity(Swell)
+		served.RegisterActivity(Toil)
 		served.RegisterDynamicActivity(DoAnything, activity.DynamicRegisterOptions{})
 	}
 }
