@@ -177,7 +177,8 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         (false, true) => PendingActivityState::Paused,
         (false, false) => PendingActivityState::Scheduled,
     };
-    let waits = activity.backing_off && state == PendingActivityState::Scheduled;
+    let waits = activity.backing_off
+        && matches!(state, PendingActivityState::Scheduled | PendingActivityState::Paused);
     // For an attempt that waits for a worker it is the interval after that attempt.
     let interval_ms = match (waits, state) {
         (true, _) => Some(activity.retry_delay_ms),

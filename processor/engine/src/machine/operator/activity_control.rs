@@ -182,6 +182,9 @@ pub(crate) fn reset(draft: &mut Draft<'_>, order: &ResetActivity) -> Result<Repl
         };
         fresh.attempt = 1;
         fresh.is_reset = fresh.is_started();
+        if !fresh.is_started() {
+            fresh.last_failure = None;
+        }
         if order.resets_heartbeat {
             forget_heartbeat(&mut fresh);
         }
