@@ -36,6 +36,24 @@ fn events(reference: &[Noted]) -> impl Iterator<Item = &Value> {
     reference.iter().filter(is_history).filter_map(|noted| noted.answer.as_array()).flatten()
 }
 
+/// Options of an activity were changed.
+fn has_other_options(reference: &[Noted]) -> bool {
+    reference.iter().any(|noted| noted.answer.get("activity_options").is_some())
+}
+
+/// An activity was paused.
+fn has_paused(reference: &[Noted]) -> bool {
+    let activities =
+        reference.iter().filter_map(|noted| noted.answer.get("pending_activities")?.as_array()).flatten();
+    let mut paused = activities.filter_map(|activity| activity.get("paused"));
+    paused.any(|paused| *paused == Value::Bool(true))
+}
+
+/// What overrides the version of a run was changed.
+fn has_override(reference: &[Noted]) -> bool {
+    events(reference).any(|event| event.get("workflow_execution_options_updated_event_attributes").is_some())
+}
+
 /// Both have it, whatever it is.
 fn both(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_some() && everlog.is_some()
@@ -199,6 +217,48 @@ const fn only_where(is_met: fn(&[Noted]) -> bool, row: Allowed) -> Allowed {
 
 /// All of them.
 pub const ALLOWED: &[Allowed] = &[
+    only_where(
+        has_other_options,
+        row(
+            ".expiration_time",
+            only_ours,
+            "there the time of an activity whose limit was changed is not told",
+        ),
+    ),
+    only_where(
+        has_other_options,
+        row(".schedule_to_close_timeout", both, "there a worker is told the options that the workflow gave"),
+    ),
+    only_where(has_other_options, row(".start_to_close_timeout", both, "the same")),
+    only_where(has_other_options, row(".heartbeat_timeout", both, "the same")),
+    only_where(
+        has_paused,
+        row(
+            ".indexed_fields.TemporalPauseInfo",
+            only_theirs,
+            "there it stays when a paused activity ends or a run closes",
+        ),
+    ),
+    only_where(
+        has_paused,
+        row(
+            ".last_failure",
+            only_ours,
+            "there an activity that is unpaused forgets why it has failed before",
+        ),
+    ),
+    only_where(
+        has_override,
+        row(
+            ".search_attributes.indexed_fields*",
+            any,
+            "there they are set to nothing, and a build that no worker has told is unversioned",
+        ),
+    ),
+    only_where(
+        has_override,
+        row(".versioning_info", only_theirs, "there an override that is unset leaves an empty one"),
+    ),
     row(
         ".history_size_bytes",
         ours,

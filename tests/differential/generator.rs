@@ -8,7 +8,7 @@ use everlog_tests::dice::Dice;
 use serde_json::{Map, Value, json};
 
 use crate::moves::under_way::{self, At, UnderWay};
-use crate::moves::{MOVES, Move, OPENINGS};
+use crate::moves::{MOVES, Move, OPENINGS, operators};
 use crate::program::{Program, Step};
 
 /// The workflow of a program, and its queues.
@@ -22,6 +22,8 @@ pub const IDLE: &str = "~idle";
 
 /// Programs of seeds from this one on are about updates that are under way.
 pub const UNDER_WAY: u64 = 100_000;
+/// And from this one on about what operators do.
+pub const OPERATED: u64 = 200_000;
 const MOVES_MIN: u64 = 4;
 const MOVES_MAX: u64 = 11;
 /// How long what the last step has caused may take to happen.
@@ -168,11 +170,12 @@ impl Generator {
     /// The program of a seed.
     pub fn write(seed: u64) -> Program {
         let mut generator = Self::new(seed);
-        let moves = match seed >= UNDER_WAY {
-            true => generator.move_on(under_way::OPENINGS, under_way::MOVES),
-            false => generator.move_on(OPENINGS, MOVES),
+        let moves = match seed {
+            OPERATED.. => generator.move_on(operators::OPENINGS, operators::MOVES),
+            UNDER_WAY.. => generator.move_on(under_way::OPENINGS, under_way::MOVES),
+            _any_kind => generator.move_on(OPENINGS, MOVES),
         };
-        if seed >= UNDER_WAY {
+        if (UNDER_WAY..OPERATED).contains(&seed) {
             under_way::finish(&mut generator);
         }
         generator.step(Step::Pause { ms: SETTLES_MS });

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use crate::allowed::ALLOWED;
 use crate::compare::{Difference, Uses, differ, on_course, without_indices};
 use crate::coverage::Coverage;
-use crate::generator::{Generator, UNDER_WAY};
+use crate::generator::{Generator, OPERATED, UNDER_WAY};
 use crate::program::Program;
 use crate::runner::{Noted, Runner};
 use crate::schema::Schema;
@@ -94,7 +94,8 @@ pub fn asked_in(variable: &str, first: fn(u64) -> Vec<u64>) -> Result<Option<Vec
 
 /// So many programs of any kind, and a tenth as many about updates that are under way.
 fn first(count: u64) -> Vec<u64> {
-    (0..count).chain(UNDER_WAY..UNDER_WAY + count / 10).collect()
+    let others = [UNDER_WAY, OPERATED].into_iter().flat_map(|first| first..first + count / 10);
+    (0..count).chain(others).collect()
 }
 
 /// How many programs run at a time.

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
 use crate::compare::{Difference, Uses, compare, differ, on_course};
-use crate::generator::{Generator, UNDER_WAY};
+use crate::generator::{Generator, OPERATED, UNDER_WAY};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
 use crate::program::Program;
@@ -33,6 +33,8 @@ const FINDERS: &[u64] = &[80, 406];
 const UNDER_WAY_PROGRAMS: usize = 16;
 /// And of them those that find bugs of `planted.toml` which none of those finds.
 const UNDER_WAY_FINDERS: &[u64] = &[100_031, 100_109, 100_290];
+/// Behind them: the first about what operators do.
+const OPERATED_PROGRAMS: usize = 24;
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
 /// What takes so long at the reference while it is recorded is not recorded, so that no check waits for it. What is recorded
@@ -49,36 +51,46 @@ fn is_same(one: &[Noted], other: &[Noted]) -> bool {
 }
 
 /// Writes the file again: programs that do not take long, and whose answers do not depend on time. `what` is `under way` where
-/// those of any kind stay as they are.
+/// those of any kind stay as they are, and `operated` where those about operators alone are written.
 pub async fn record(place: &str, what: &str) -> Result<()> {
     let reference = Reference::start(place).await?;
     let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
     let mut text = match what {
-        "under way" => of_any_kind(&std::fs::read_to_string(path())?).to_owned(),
+        "under way" => before(UNDER_WAY, &std::fs::read_to_string(path())?).to_owned(),
+        "operated" => before(OPERATED, &std::fs::read_to_string(path())?).to_owned(),
         _all => any_kind(&channel, &schema).await?,
     };
-    let tried = |seed| tried(seed, &channel, &schema);
-    let mut plays = futures::stream::iter((UNDER_WAY..).map(tried)).buffered(at_once(AT_ONCE));
-    let mut count = 0;
-    while count < UNDER_WAY_PROGRAMS {
-        let tried = plays.next().await.context("seeds never end")??;
-        let Some((program, noted)) = tried else { continue };
-        count += 1;
-        text.push_str(&written(program.seed, &program.mark(), noted));
+    if what != "operated" {
+        text.push_str(&first(UNDER_WAY, UNDER_WAY_PROGRAMS, &channel, &schema).await?);
+        text.push_str(&finders(UNDER_WAY_FINDERS, &channel, &schema).await?);
     }
-    text.push_str(&finders(UNDER_WAY_FINDERS, &channel, &schema).await?);
+    text.push_str(&first(OPERATED, OPERATED_PROGRAMS, &channel, &schema).await?);
     std::fs::write(path(), text)?;
     Ok(())
 }
 
-/// The programs of the file that come before those about updates that are under way.
-fn of_any_kind(text: &str) -> &str {
-    let is_under_way = |at: &usize| {
+/// The first programs of seeds from one on.
+async fn first(seed: u64, count: usize, channel: &Channel, schema: &Arc<Schema>) -> Result<String> {
+    let tried = |seed| tried(seed, channel, schema);
+    let mut plays = futures::stream::iter((seed..).map(tried)).buffered(at_once(AT_ONCE));
+    let (mut text, mut so_far) = (String::new(), 0);
+    while so_far < count {
+        let tried = plays.next().await.context("seeds never end")??;
+        let Some((program, noted)) = tried else { continue };
+        so_far += 1;
+        text.push_str(&written(program.seed, &program.mark(), noted));
+    }
+    Ok(text)
+}
+
+/// The programs of the file that come before those of seeds from one on.
+fn before(first: u64, text: &str) -> &str {
+    let is_later = |at: &usize| {
         let seed = text[*at..].strip_prefix("program ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-        seed.is_some_and(|seed: u64| seed >= UNDER_WAY)
+        seed.is_some_and(|seed: u64| seed >= first)
     };
     let lines = text.match_indices('\n').map(|(at, _)| at + 1);
-    &text[..lines.filter(is_under_way).min().unwrap_or(text.len())]
+    &text[..lines.filter(is_later).min().unwrap_or(text.len())]
 }
 
 /// Programs of any kind, with as many moves as can be.
@@ -136,6 +148,7 @@ pub async fn run() -> Result<Report> {
     let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
     let recorded = read(&text)?;
     let all_programs = PROGRAMS + FINDERS.len() + UNDER_WAY_PROGRAMS + UNDER_WAY_FINDERS.len();
+    let all_programs = all_programs + OPERATED_PROGRAMS;
     ensure!(recorded.len() == all_programs, "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
     // Whoever names programs wants to see how they differ.

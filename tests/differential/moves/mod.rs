@@ -9,6 +9,7 @@ mod closes;
 mod crons;
 mod deletions;
 mod limits;
+pub mod operators;
 mod queries;
 mod resets;
 mod starts;
