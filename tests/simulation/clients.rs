@@ -377,7 +377,10 @@ impl ClientContext {
             observations.violate(format!("a watch of {run_id} ended without news after event {before}"));
         }
         let status = Status::try_from(head.status);
-        if !matches!(status, Ok(Status::Running | Status::Completed | Status::ContinuedAsNew)) {
+        if !matches!(
+            status,
+            Ok(Status::Running | Status::Paused | Status::Completed | Status::ContinuedAsNew)
+        ) {
             observations.violate(format!("run {run_id} stands as {status:?}"));
         }
         if let Some(seen) = observations.runs.get_mut(run_id) {

@@ -16,6 +16,7 @@ mod ingress;
 mod log;
 mod node;
 mod observations;
+mod operators;
 mod plan;
 mod public;
 mod resets;

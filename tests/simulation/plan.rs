@@ -55,6 +55,8 @@ pub struct Plan {
     pub resets: bool,
     /// There is a schedule, and all nodes know of schedules.
     pub schedules: bool,
+    /// Operators pause, reset and change runs and activities, and all nodes know of it.
+    pub operators: bool,
     /// Public commands come along, too.
     pub forwards: bool,
     /// The topic of public commands is deleted and made again.
@@ -92,6 +94,7 @@ impl Plan {
             updates: false,
             resets: false,
             schedules: false,
+            operators: false,
             forwards: false,
             commands_made_again: false,
             poison: false,

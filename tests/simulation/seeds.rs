@@ -127,3 +127,18 @@ fn a_schedule_accounts_for_each_time_whatever_clocks_and_owners_do() {
         assert_eq!(run_plan(plan).violations, Vec::<String>::new(), "seed {seed}");
     }
 }
+
+/// Operators pause and change what runs while nodes crash, lose the partition and append late: no task gets lost or is doubled, and
+/// every run that is unpaused comes to its end.
+#[test]
+fn what_operators_pause_goes_on_when_they_unpause_it() {
+    for seed in 1..200 {
+        let mut plan = Plan { homes: false, operators: true, ..Plan::of(seed) };
+        match seed % 3 {
+            0 => take_overs(&mut plan),
+            1 => crashes(&mut plan),
+            _late => late_appends(&mut plan),
+        }
+        assert_eq!(run_plan(plan).violations, Vec::<String>::new(), "seed {seed}");
+    }
+}

@@ -161,6 +161,10 @@ impl World {
                 self.tasks.spawn(context().update(workflow_id.clone(), count, self.dice.fork()));
                 clients += 1;
             }
+            if self.plan.operators {
+                self.tasks.spawn(context().operate(workflow_id.clone(), self.dice.fork()));
+                clients += 1;
+            }
             if self.plan.forwards {
                 forwarded_to.get_or_insert(workflow_id.clone());
             }
@@ -565,7 +569,7 @@ fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, plan: &Plan) -> 
     }
     let mut node = Node::start(id, broker, &clock.shared(), disk);
     node.overlay_bytes_max = plan.overlay_bytes_max;
-    if plan.schedules {
+    if plan.schedules || plan.operators {
         node.level = level::LATEST;
     }
     node.gateway = plan.gateways.then(|| Rc::new(Gateway::over(&node.router)));
