@@ -30,6 +30,8 @@ CROWD = 130
 # Each is what one case does something to.
 REGISTERS = ["signalled", "updated", "reset", "cancelled", "terminated"]
 REGISTERS += [f"picked-{n}" for n in (1, 2, 3)] + [f"swept-{n}" for n in (1, 2, 3, 4)] + ["again-1", "again-2"]
+# Each has an activity that waits an hour for its next attempt.
+STUMBLING = ["stumbling", "halted", "changed"]
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Fixtures:
         await asyncio.gather(*(handle.result() for handle in (*greetings, relay)))
         await asyncio.gather(broken.result(), return_exceptions=True)
         await self.start("Family", "family")
-        stumbling = await self.start("Stumbling", "stumbling")
+        stumbling = [await self.start("Stumbling", id) for id in STUMBLING]
         await asyncio.gather(*(self.start("Register", id) for id in REGISTERS))
         self.crowd = [f"crowd-{n:03}" for n in range(CROWD)]
         await asyncio.gather(*(self.start("Register", id, task_queue=f"{self.queue}-idle") for id in self.crowd))
@@ -91,14 +93,14 @@ class Fixtures:
                 self.runs["family-child"] = children[0].run_id
             return bool(children and children[0].run_id)
 
-        async def has_stumbled() -> bool:
-            pending = (await stumbling.describe()).raw_description.pending_activities
-            return bool(pending) and pending[0].attempt == 2
+        async def have_stumbled() -> bool:
+            described = [(await handle.describe()).raw_description for handle in stumbling]
+            return all(each.pending_activities and each.pending_activities[0].attempt == 2 for each in described)
 
         await eventually(has_child, "the child")
-        await eventually(has_stumbled, "a second attempt")
+        await eventually(have_stumbled, "second attempts")
         self.runs["relay"] = (await self.client.get_workflow_handle("relay").describe()).run_id
-        open_runs = len(["register", "family", "family-child", "stumbling", *REGISTERS, *self.crowd])
+        open_runs = len(["register", "family", "family-child", *STUMBLING, *REGISTERS, *self.crowd])
         self.statuses = {"Running": open_runs, "Completed": 4, "Failed": 1, "Continued as New": 2}
 
 

@@ -2,12 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { Site } from './browser.mjs';
 import * as actions from './actions.mjs';
+import * as activities from './activities.mjs';
 import * as cluster from './cluster.mjs';
 import * as lists from './lists.mjs';
 import * as runs from './runs.mjs';
 import * as schedules from './schedules.mjs';
 
-const all = Object.entries({ lists, runs, cluster, actions, schedules }).flatMap(([suite, { cases }]) =>
+const all = Object.entries({ lists, runs, cluster, actions, activities, schedules }).flatMap(([suite, { cases }]) =>
   Object.entries(cases).map(([name, run]) => ({ suite, name, run })),
 );
 const settings = JSON.parse(await readFile(process.argv[2], 'utf8'));

@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/ui/run", description=__doc__)
     servers.options(parser)
     parser.add_argument("--screenshots", type=Path, help="a folder for pictures of the pages")
-    parser.add_argument("cases", nargs="*", help="lists, runs, cluster, actions, schedules, or SUITE.CASE")
+    parser.add_argument("cases", nargs="*", help="lists, runs, cluster, actions, activities, schedules, or SUITE.CASE")
     return parser.parse_args()
 
 
