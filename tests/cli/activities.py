@@ -97,6 +97,18 @@ async def a_queue_is_described(at: Setting) -> None:
 
 
 @case
+async def a_queue_has_its_partitions_on_nodes(at: Setting) -> None:
+    told = await at.cli.json("task-queue", "list-partition", "-t", at.queue)
+    for kind in ("activity", "workflow"):
+        first = told[f"{kind}TaskQueuePartitions"][0]
+        matches(first, {"key": at.queue, "ownerHostName": TEXT})
+    text = await at.cli("task-queue", "list-partition", "-t", at.queue)
+    for heading in ("Workflow Task Queue Partitions", "Activity Task Queue Partitions"):
+        text.has(heading)
+    expect.that(at.queue in text.text, "the queue itself", text.text)
+
+
+@case
 async def workers_are_listed_and_described(at: Setting) -> None:
     only = ["-q", f"TaskQueue = '{at.queue}'"]
 

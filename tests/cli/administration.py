@@ -169,6 +169,13 @@ async def a_cluster_tells_of_itself(at: Setting) -> None:
     expect.that("elasticsearch" not in told["visibilityStore"], "that word turns on what is not there", told)
     major, minor = (int(part) for part in told["serverVersion"].split(".")[:2])
     expect.that((major, minor) >= (1, 29), "the Web UI shows what a Temporal server of this version has", told)
+    (row,) = (await at.cli("operator", "cluster", "list")).table()
+    expect.equal(row["Name"], told["clusterName"], "the only cluster")
+    expect.equal([row["InitialFailoverVersion"], row["IsConnectionEnabled"]], ["1", "true"], "how it is")
+    (cluster,) = await at.cli.json("operator", "cluster", "list")
+    same = {name: told[name] for name in ("clusterName", "clusterId", "historyShardCount")}
+    known = {"address": TEXT, "initialFailoverVersion": "1", "isConnectionEnabled": True}
+    matches(cluster, same | known | {...: ...})
     (row,) = (await at.cli("operator", "cluster", "describe", "--detail")).table()
     expect.that(row["HistoryShardCount"].isdigit(), "its details", row)
     (row,) = (await at.cli("operator", "cluster", "system")).table()
@@ -177,3 +184,18 @@ async def a_cluster_tells_of_itself(at: Setting) -> None:
     told = await at.cli.json("operator", "cluster", "system")
     able = ["upsertMemo", "eagerWorkflowStart", "sdkMetadata", "countGroupByExecutionStatus", "encodedFailureAttributes"]
     matches(told["capabilities"], {name: True for name in able} | {...: ...})
+
+
+@case
+async def other_clusters_are_none_of_its_business(at: Setting) -> None:
+    cluster = ["operator", "cluster"]
+    upsert = [*cluster, "upsert", "--frontend-address", "127.0.0.1:1"]
+    remove = [*cluster, "remove", "--name", at.id("cluster")]
+    if at.shared.reference:
+        # Nobody listens there, and there is no such cluster.
+        await at.cli.refused(*upsert)
+        await at.cli.refused(*remove)
+        return
+    for command in (upsert, remove):
+        refusal = await at.cli.refused(*command)
+        expect.that(refusal.endswith("Not yet implemented"), "it says so", refusal)

@@ -67,6 +67,7 @@ impl Gateway {
             server_version: "0.0.0".into(),
             cluster_id: NAMESPACE.into(),
             cluster_name: "simulation".into(),
+            address: String::new(),
             partitions: crate::node::PARTITIONS,
             persistence_store: String::new(),
             visibility_store: String::new(),

@@ -91,6 +91,8 @@ pub struct About {
     pub cluster_id: String,
     /// The cluster's name.
     pub cluster_name: String,
+    /// The address at which this node takes calls.
+    pub address: String,
     /// The number of partitions, which clients see as history shards.
     pub partitions: u32,
     /// The name of the store of histories.

@@ -40,6 +40,10 @@ impl Peers for PeerForwarder {
         }
     }
 
+    fn calls_address(&self, node: &str) -> Option<String> {
+        self.control.view().nodes.get(node).map(|row| row.calls.clone())
+    }
+
     fn is_alone(&self) -> bool {
         let view = self.control.view();
         let mut others = view.assignment.nodes.iter().chain(&view.hosts);

@@ -117,7 +117,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let cluster = join(config, &backend, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers =
         cluster.as_ref().map(|cluster| Arc::new(cluster.forwarder()) as Arc<dyn everlog_temporal::Peers>);
-    let calls = NodeGateway::make(config, &backend, &names, &running, calls_metrics, peers)?;
+    let calls =
+        NodeGateway::make(config, &backend, &names, &running, calls_metrics, (listeners.calls.1, peers))?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;

@@ -8,15 +8,18 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import NamespaceState, TaskQueueType
+from temporalio.api.namespace.v1 import UpdateNamespaceInfo
 from temporalio.api.operatorservice.v1 import DeleteNamespaceRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
+    DeprecateNamespaceRequest,
     DescribeNamespaceRequest,
     DescribeTaskQueueRequest,
     ListNamespacesRequest,
     PollWorkflowTaskQueueRequest,
     PollWorkflowTaskQueueResponse,
     RegisterNamespaceRequest,
+    UpdateNamespaceRequest,
 )
 from temporalio.client import (
     Client,
@@ -312,3 +315,41 @@ async def tokens(left: Client, right: Client, namespace: str) -> None:
         )
     await left.get_async_activity_handle(task_token=task_token).complete("own")
     expect.equal(await handle.result(), "own", "the result")
+
+
+@case()
+async def a_deprecated_one_goes_on_and_takes_no_starts(world: World) -> None:
+    namespace = world.id("deprecated")
+    id = await register(world, namespace)
+    caller, workers = within(world, namespace)
+    options = {"id": world.id("counter"), "task_queue": world.queue}
+    handle = await caller.start_workflow(Counter.run, **options)
+    for _ in range(2):
+        await world.client.workflow_service.deprecate_namespace(DeprecateNamespaceRequest(namespace=namespace))
+
+    async def start(client: Client = caller, **options: Any) -> str:
+        """How a start is answered."""
+        try:
+            await client.start_workflow(Echo.run, "", id=world.id("echo"), task_queue=world.queue, **options)
+        except RPCError as error:
+            return f"{error.status.name}: {error.message}"
+        return ""
+
+    state = NamespaceState.NAMESPACE_STATE_DEPRECATED
+    refusal = "FAILED_PRECONDITION: Namespace has invalid state: Deprecated. Must be Registered."
+    for client in (caller, workers):
+
+        async def is_known(client: Client = client) -> bool:
+            return await start(client) == refusal
+
+        await expect.eventually(is_known, "it takes no starts, at any node")
+    expect.equal(await start(start_signal="stop"), refusal, "a start with a signal")
+    expect.equal(await described(world, namespace), (id, state), "what is told of it")
+    async with Worker(workers, task_queue=world.queue, workflows=[Counter], workflow_runner=RUNNER):
+        expect.equal(await handle.execute_update(Counter.add, 2), f"{namespace} 2", "what runs goes on")
+        await handle.signal(Counter.stop)
+        expect.equal(await handle.result(), f"{namespace} 2", "to its end")
+    back = UpdateNamespaceInfo(state=NamespaceState.NAMESPACE_STATE_REGISTERED)
+    request = UpdateNamespaceRequest(namespace=namespace, update_info=back)
+    error = await expect.fails(RPCError, world.client.workflow_service.update_namespace(request))
+    expect.equal(error.message, "Invalid namespace state update.", "it stays so")

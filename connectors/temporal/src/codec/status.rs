@@ -44,22 +44,27 @@ pub(crate) fn namespace_not_found(namespace: &str) -> Status {
 
 /// The namespace of this name is deleted.
 pub(crate) fn namespace_deleted(namespace: &str) -> Status {
-    invalid_state(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
+    invalid_state(
+        namespace,
+        NamespaceState::Deleted,
+        &[NamespaceState::Registered, NamespaceState::Deprecated],
+    )
 }
 
-/// The same, for an RPC that starts a workflow.
-pub(crate) fn namespace_not_registered(namespace: &str) -> Status {
-    invalid_state(namespace, &[NamespaceState::Registered])
+/// The namespace of this name is deleted or deprecated, and no workflow starts in it.
+pub(crate) fn namespace_not_registered(namespace: &str, state: NamespaceState) -> Status {
+    invalid_state(namespace, state, &[NamespaceState::Registered])
 }
 
-fn invalid_state(namespace: &str, allowed: &[NamespaceState]) -> Status {
+fn invalid_state(namespace: &str, state: NamespaceState, allowed: &[NamespaceState]) -> Status {
     let detail = errordetails::NamespaceInvalidStateFailure {
         namespace: namespace.into(),
-        state: NamespaceState::Deleted.into(),
+        state: state.into(),
         allowed_states: allowed.iter().map(|state| (*state).into()).collect(),
     };
     let names = if allowed.len() > 1 { "Registered or Deprecated" } else { "Registered" };
-    let message = format!("Namespace has invalid state: Deleted. Must be {names}.");
+    let state = if state == NamespaceState::Deleted { "Deleted" } else { "Deprecated" };
+    let message = format!("Namespace has invalid state: {state}. Must be {names}.");
     detailed(Code::FailedPrecondition, message, &detail)
 }
 
@@ -279,7 +284,9 @@ mod tests {
         assert_eq!((detail.namespace.as_str(), detail.state()), ("id", NamespaceState::Deleted));
         assert_eq!(detail.allowed_states, [1, 2]);
         let message = "Namespace has invalid state: Deleted. Must be Registered.";
-        assert_eq!(namespace_not_registered("shop").message(), message);
+        assert_eq!(namespace_not_registered("shop", NamespaceState::Deleted).message(), message);
+        let message = "Namespace has invalid state: Deprecated. Must be Registered.";
+        assert_eq!(namespace_not_registered("shop", NamespaceState::Deprecated).message(), message);
     }
 
     #[test]

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use everlog_temporal_api::enums::{ArchivalState, NamespaceState, ReplicationState};
 use everlog_temporal_api::namespace::namespace_info::{Capabilities as NamespaceCapabilities, Limits};
 use everlog_temporal_api::namespace::{NamespaceConfig, NamespaceInfo};
+use everlog_temporal_api::operatorservice::{ClusterMetadata, ListClustersRequest, ListClustersResponse};
 use everlog_temporal_api::replication::{ClusterReplicationConfig, NamespaceReplicationConfig};
 use everlog_temporal_api::version::{ReleaseInfo, VersionInfo};
 use everlog_temporal_api::workflowservice::get_system_info_response::Capabilities;
 use everlog_temporal_api::workflowservice::{
-    DescribeNamespaceRequest, DescribeNamespaceResponse, GetClusterInfoRequest, GetClusterInfoResponse,
-    GetSystemInfoRequest, GetSystemInfoResponse, ListNamespacesRequest, ListNamespacesResponse,
-    RegisterNamespaceRequest, RegisterNamespaceResponse, UpdateNamespaceRequest, UpdateNamespaceResponse,
+    DeprecateNamespaceRequest, DeprecateNamespaceResponse, DescribeNamespaceRequest,
+    DescribeNamespaceResponse, GetClusterInfoRequest, GetClusterInfoResponse, GetSystemInfoRequest,
+    GetSystemInfoResponse, ListNamespacesRequest, ListNamespacesResponse, RegisterNamespaceRequest,
+    RegisterNamespaceResponse, UpdateNamespaceRequest, UpdateNamespaceResponse,
 };
 use prost::Message;
 use tonic::Status;
@@ -76,6 +78,24 @@ pub(crate) async fn cluster(
     })
 }
 
+/// This cluster: it knows no other one.
+pub(crate) async fn list_clusters(
+    call: &Call<'_>,
+    _request: ListClustersRequest,
+) -> Result<ListClustersResponse, Status> {
+    let about = &call.gateway.about;
+    let cluster = ClusterMetadata {
+        cluster_name: about.cluster_name.clone(),
+        cluster_id: about.cluster_id.clone(),
+        address: about.address.clone(),
+        initial_failover_version: 1,
+        history_shard_count: i32::try_from(about.partitions).unwrap_or(i32::MAX),
+        is_connection_enabled: true,
+        ..ClusterMetadata::default()
+    };
+    Ok(ListClustersResponse { clusters: vec![cluster], ..ListClustersResponse::default() })
+}
+
 pub(crate) async fn describe_namespace(
     call: &Call<'_>,
     request: DescribeNamespaceRequest,
@@ -103,7 +123,6 @@ fn description(call: &Call<'_>, namespace: &Namespace) -> DescribeNamespaceRespo
 
 fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
     let (settings, record) = (&call.gateway.settings, &namespace.record);
-    let state = if namespace.is_deleted { NamespaceState::Deleted } else { NamespaceState::Registered };
     // The other capabilities are not supported yet. ShutdownWorker does end polls.
     let capabilities = NamespaceCapabilities {
         eager_workflow_start: true,
@@ -120,7 +139,7 @@ fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
     };
     NamespaceInfo {
         name: record.name.clone(),
-        state: state.into(),
+        state: namespace.state().into(),
         description: record.description.clone(),
         owner_email: record.owner_email.clone(),
         data: record.data.clone(),
@@ -219,6 +238,7 @@ pub(crate) async fn register_namespace(
         data: request.data,
         retention_ms,
         search_attributes: BTreeMap::new(),
+        is_deprecated: false,
     };
     call.gateway.namespaces.add(record).await?;
     Ok(RegisterNamespaceResponse::default())
@@ -274,8 +294,9 @@ pub(crate) async fn update_namespace(
         None => None,
     };
     let update = request.update_info.unwrap_or_default();
-    let states = [NamespaceState::Unspecified.into(), NamespaceState::Registered.into()];
-    not_yet("update_info.state", !states.contains(&update.state))?;
+    let state = NamespaceState::try_from(update.state)
+        .map_err(|_unknown| invalid("Invalid namespace state update."))?;
+    not_yet("update_info.state DELETED", state == NamespaceState::Deleted)?;
     check_texts(call, &update.description, &update.owner_email, &update.data)?;
     let change = |record: &mut NamespaceRecord| {
         record.retention_ms = retention_ms.unwrap_or(record.retention_ms);
@@ -286,13 +307,28 @@ pub(crate) async fn update_namespace(
             record.owner_email = update.owner_email;
         }
         record.data.extend(update.data);
+        if state == NamespaceState::Registered && record.is_deprecated {
+            return Err(invalid("Invalid namespace state update."));
+        }
+        record.is_deprecated |= state == NamespaceState::Deprecated;
+        Ok(())
     };
     let namespace =
-        call.gateway.namespaces.update(&request.namespace, call.gateway.id_bytes_max(), change).await?;
+        call.gateway.namespaces.try_update(&request.namespace, call.gateway.id_bytes_max(), change).await?;
     Ok(UpdateNamespaceResponse {
         namespace_info: Some(namespace_info(call, &namespace)),
         config: Some(config(&namespace.record)),
         replication_config: Some(replication(&call.gateway.about)),
         ..UpdateNamespaceResponse::default()
     })
+}
+
+/// Workflows that run in the namespace go on, and children and schedules start new ones.
+pub(crate) async fn deprecate_namespace(
+    call: &Call<'_>,
+    request: DeprecateNamespaceRequest,
+) -> Result<DeprecateNamespaceResponse, Status> {
+    let change = |record: &mut NamespaceRecord| record.is_deprecated = true;
+    call.gateway.namespaces.update(&request.namespace, call.gateway.id_bytes_max(), change).await?;
+    Ok(DeprecateNamespaceResponse::default())
 }

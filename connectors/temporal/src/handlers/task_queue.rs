@@ -1,30 +1,33 @@
-//! DescribeTaskQueue, ResetStickyTaskQueue and ShutdownWorker.
+//! DescribeTaskQueue, ListTaskQueuePartitions, ResetStickyTaskQueue and ShutdownWorker.
 
 use std::collections::BTreeMap;
 
 use everlog_engine::request::{Request, ResetSticky};
-use everlog_partition::{LevelStatus, PollerStatus, QueueStatus, TaskKind};
+use everlog_partition::{LevelStatus, PollerStatus, QueueKey, QueueStatus, TaskKind};
 use everlog_temporal_api::enums::{
     BuildIdTaskReachability, DescribeTaskQueueMode, RateLimitSource, TaskQueueType,
 };
 use everlog_temporal_api::taskqueue::{
-    PollerInfo, TaskIdBlock, TaskQueueStats, TaskQueueStatus, TaskQueueTypeInfo, TaskQueueVersionInfo,
-    TaskQueueVersioningInfo,
+    PollerInfo, TaskIdBlock, TaskQueuePartitionMetadata, TaskQueueStats, TaskQueueStatus, TaskQueueTypeInfo,
+    TaskQueueVersionInfo, TaskQueueVersioningInfo,
 };
 use everlog_temporal_api::workflowservice::describe_task_queue_response::EffectiveRateLimit;
 use everlog_temporal_api::workflowservice::{
-    DescribeTaskQueueRequest, DescribeTaskQueueResponse, ResetStickyTaskQueueRequest,
-    ResetStickyTaskQueueResponse, ShutdownWorkerRequest, ShutdownWorkerResponse,
+    DescribeTaskQueueRequest, DescribeTaskQueueResponse, ListTaskQueuePartitionsRequest,
+    ListTaskQueuePartitionsResponse, ResetStickyTaskQueueRequest, ResetStickyTaskQueueResponse,
+    ShutdownWorkerRequest, ShutdownWorkerResponse,
 };
 use prost::Message;
 use tonic::Status;
 
+use crate::Gateway;
 use crate::codec::proto_time::{duration, timestamp};
 use crate::codec::status::invalid;
 use crate::codec::validation::{is_sticky, not_yet};
 use crate::codec::versioning::NO_VERSION;
 use crate::handlers::worker_registry;
 use crate::routing::in_process::{self, answer};
+use crate::routing::peers::Location;
 use crate::server::call::Call;
 
 /// The priority of a task without one. It is reported also if it has no tasks.
@@ -187,6 +190,34 @@ fn queue_status(found: &QueueStatus) -> TaskQueueStatus {
 
 fn count(backlog: usize) -> i64 {
     i64::try_from(backlog).unwrap_or(i64::MAX)
+}
+
+/// A queue has one partition of each type: itself, at its home.
+pub(crate) async fn list_partitions(
+    call: &Call<'_>,
+    request: ListTaskQueuePartitionsRequest,
+) -> Result<ListTaskQueuePartitionsResponse, Status> {
+    let queue = call.checks().task_queue(request.task_queue)?;
+    let partition = |kind| {
+        let (key, namespace_id) = (queue.name.clone(), call.namespace.record.id.clone());
+        let owner_host_name = host_of(call.gateway, &QueueKey { namespace_id, name: key.clone(), kind });
+        vec![TaskQueuePartitionMetadata { key, owner_host_name }]
+    };
+    Ok(ListTaskQueuePartitionsResponse {
+        activity_task_queue_partitions: partition(TaskKind::Activity),
+        workflow_task_queue_partitions: partition(TaskKind::Workflow),
+    })
+}
+
+/// The address of a queue's home, or the name of that node while its address is unknown.
+fn host_of(gateway: &Gateway, queue: &QueueKey) -> String {
+    let home = gateway.peers.as_ref().map(|peers| (peers, peers.home(queue)));
+    match home {
+        Some((peers, Location::There(node))) => {
+            peers.calls_address(&node).unwrap_or_else(|| node.to_string())
+        }
+        Some((_, Location::Here | Location::Nowhere)) | None => gateway.about.address.clone(),
+    }
 }
 
 pub(crate) async fn reset_sticky(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use everlog_engine::hidden::is_hidden;
-use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use everlog_temporal_api::enums::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
 use tokio::sync::{Mutex, MutexGuard};
 use tonic::Status;
@@ -65,6 +65,9 @@ pub(crate) struct NamespaceRecord {
     /// The types of the registered search attributes, by name.
     #[prost(btree_map = "string, int32", tag = "7")]
     pub search_attributes: BTreeMap<String, i32>,
+    /// Clients start no more workflows in it. Never taken back.
+    #[prost(bool, tag = "8")]
+    pub is_deprecated: bool,
 }
 
 /// The row of a deletion. It is apart from the record, because a node that does not know the deletion yet may write the record again,
@@ -90,6 +93,17 @@ pub(crate) struct Namespace {
 pub(crate) struct Usage {
     pub metrics: Arc<NamespaceMetrics>,
     pub rate_limit: RateLimit,
+}
+
+impl Namespace {
+    /// What clients are told, and what they may do in it.
+    pub(crate) fn state(&self) -> NamespaceState {
+        match (self.is_deleted, self.record.is_deprecated) {
+            (true, _) => NamespaceState::Deleted,
+            (false, true) => NamespaceState::Deprecated,
+            (false, false) => NamespaceState::Registered,
+        }
+    }
 }
 
 /// All namespaces. Deleted ones stay known by name and UUID.

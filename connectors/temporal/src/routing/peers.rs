@@ -38,6 +38,9 @@ pub trait Peers: Send + Sync {
     /// The matching node of a task queue, where its polls and tasks meet. It is never [`Location::Nowhere`].
     fn home(&self, queue: &QueueKey) -> Location;
 
+    /// The address at which a node takes calls of clients; none if it is unknown.
+    fn calls_address(&self, node: &str) -> Option<String>;
+
     /// True if there is no other node: every location is [`Location::Here`].
     fn is_alone(&self) -> bool;
 

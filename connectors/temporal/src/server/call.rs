@@ -14,6 +14,7 @@ use everlog_engine::request::{self, RequestRecord};
 use everlog_listen::{Share, SharedConnection};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::enums::NamespaceState;
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Request, Response, Status};
@@ -284,12 +285,11 @@ fn resolve(
 }
 
 fn in_use(namespace: Arc<Namespace>, rpc: Rpc) -> Result<Arc<Namespace>, Status> {
-    let name = &namespace.record.name;
-    match rpc {
-        _any if !namespace.is_deleted => Ok(namespace),
-        Rpc::StartWorkflowExecution | Rpc::SignalWithStartWorkflowExecution => {
-            Err(status::namespace_not_registered(name))
-        }
-        _other => Err(status::namespace_deleted(name)),
+    let starts = matches!(rpc, Rpc::StartWorkflowExecution | Rpc::SignalWithStartWorkflowExecution);
+    match namespace.state() {
+        NamespaceState::Registered => Ok(namespace),
+        state if starts => Err(status::namespace_not_registered(&namespace.record.name, state)),
+        NamespaceState::Deleted => Err(status::namespace_deleted(&namespace.record.name)),
+        NamespaceState::Deprecated | NamespaceState::Unspecified => Ok(namespace),
     }
 }

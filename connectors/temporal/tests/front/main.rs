@@ -82,6 +82,7 @@ impl Front {
                 server_version: "0.1.0".into(),
                 cluster_id: "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1".into(),
                 cluster_name: "active".into(),
+                address: "127.0.0.1:7233".into(),
                 partitions: 2,
                 persistence_store: "test".into(),
                 visibility_store: String::new(),

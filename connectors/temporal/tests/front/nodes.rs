@@ -108,6 +108,10 @@ impl Peers for Town {
         self.place.lock().clone()
     }
 
+    fn calls_address(&self, node: &str) -> Option<String> {
+        Some(format!("{node}:7233"))
+    }
+
     fn is_alone(&self) -> bool {
         self.alone
     }

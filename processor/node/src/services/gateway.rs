@@ -1,5 +1,6 @@
 //! The gateway in the node: what it is made from, its start and its end.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub struct NodeGateway {
 }
 
 impl NodeGateway {
-    /// A gateway that will take calls, of clients and of other nodes.
+    /// A gateway that will take calls, of clients at this address and of other nodes.
     ///
     /// # Errors
     /// A limit cannot be used.
@@ -35,10 +36,10 @@ impl NodeGateway {
         names: &NodeNames,
         running: &Running,
         metrics: Metrics,
-        peers: Option<Arc<dyn Peers>>,
+        (address, peers): (SocketAddr, Option<Arc<dyn Peers>>),
     ) -> Result<Arc<everlog_temporal::Gateway>> {
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
-            about: about(config, backend),
+            about: about(config, backend, address),
             limits: config.gateway.limits(),
             settings: config.limits.engine(),
             token_signer: names.token_signer.clone(),
@@ -121,12 +122,13 @@ pub fn open_namespaces(
 /// The version of Temporal's server whose features are served: clients turn their own on and off by it.
 const TEMPORAL_VERSION: &str = "1.29.1";
 
-fn about(config: &Config, backend: &LogBackend) -> About {
+fn about(config: &Config, backend: &LogBackend, address: SocketAddr) -> About {
     let log = backend.log();
     About {
         server_version: format!("{TEMPORAL_VERSION}-everlog.{}", env!("CARGO_PKG_VERSION")),
         cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
         cluster_name: config.server.name.clone(),
+        address: address.to_string(),
         partitions: log.partitions(),
         persistence_store: backend.store_name().into(),
         visibility_store: "rocksdb".into(),
