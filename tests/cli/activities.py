@@ -4,6 +4,8 @@ import expect
 from setting import Setting, case
 from shape import RUN, TEXT, TIME, matches
 
+NOTE = "Note: Long content may be truncated. Use --output json for full details."
+
 
 @case
 async def an_activity_is_completed_and_failed(at: Setting) -> None:
@@ -106,6 +108,58 @@ async def a_queue_has_its_partitions_on_nodes(at: Setting) -> None:
     for heading in ("Workflow Task Queue Partitions", "Activity Task Queue Partitions"):
         text.has(heading)
     expect.that(at.queue in text.text, "the queue itself", text.text)
+
+
+@case
+async def a_queue_is_configured(at: Setting) -> None:
+    config = ["task-queue", "config"]
+    of_activities = ["-t", at.id("queue"), "--task-queue-type", "activity"]
+    limits = ["--queue-rps-limit", "5", "--queue-rps-limit-reason", "busy"]
+    limits += ["--fairness-key-rps-limit-default", "2.5", "--fairness-key-rps-limit-reason", "fair"]
+    (await at.cli(*config, "set", *of_activities, *limits)).has("Successfully updated task queue configuration")
+
+    def limit(rate: float, reason: str) -> dict:
+        metadata = {"reason": reason, "updateIdentity": TEXT, "updateTime": TIME}
+        return {"rateLimit": {"requestsPerSecond": rate}, "metadata": metadata}
+
+    both = {"queueRateLimit": limit(5, "busy"), "fairnessKeysRateLimitDefault": limit(2.5, "fair")}
+    matches(await at.cli.json(*config, "get", *of_activities), both)
+    rows = {row["Setting"]: row["Value"] for row in (await at.cli(*config, "get", *of_activities)).table(NOTE)}
+    expect.equal(rows["Queue Rate Limit"], "5.00 rps", "the limit of the queue")
+    over = ["--queue-rps-limit", "default", "--queue-rps-limit-reason", "over"]
+    told = (await at.cli.json(*config, "set", *of_activities, *over))["config"]
+    without = {"metadata": {"reason": "over", "updateIdentity": TEXT, "updateTime": TIME}}
+    matches(told, {"queueRateLimit": without, "fairnessKeysRateLimitDefault": limit(2.5, "fair")})
+    of_workflows = ["-t", at.id("queue"), "--task-queue-type", "workflow", "--queue-rps-limit", "1"]
+    refusal = await at.cli.refused(*config, "set", *of_workflows)
+    expect.equal(refusal, "setting rate limit on workflow task queues is not allowed", "of workflow tasks")
+
+
+@case
+async def build_ids_are_kept_in_sets(at: Setting) -> None:
+    queue = ["-t", at.id("queue")]
+    update = ["task-queue", "update-build-ids"]
+    done = "Successfully updated task queue build IDs"
+    (await at.cli(*update, "add-new-default", *queue, "--build-id", "1.0")).says(done)
+    compatible = ["--build-id", "1.1", "--existing-compatible-build-id", "1.0"]
+    (await at.cli(*update, "add-new-compatible", *queue, *compatible)).says(done)
+    (await at.cli(*update, "add-new-default", *queue, "--build-id", "2.0")).says(done)
+    (await at.cli(*update, "promote-set", *queue, "--build-id", "1.0")).says(done)
+    (await at.cli(*update, "promote-id-in-set", *queue, "--build-id", "1.0")).says(done)
+    refusal = await at.cli.refused(*update, "promote-set", *queue, "--build-id", "3.0")
+    expect.that(refusal.endswith("targeted version 3.0 not found"), "an id that is unknown", refusal)
+    newer = {"buildIds": ["2.0"], "defaultForSet": "2.0"}
+    default = {"buildIds": ["1.1", "1.0"], "defaultForSet": "1.0", "isDefaultSet": True}
+    told = await at.cli.json("task-queue", "get-build-ids", *queue)
+    expect.that(len(told) == 2, "two sets", told)
+    matches(told[0], newer | {...: ...})
+    matches(told[1], default)
+    asked = ["task-queue", "get-build-id-reachability", *queue, "--build-id", "1.0"]
+    expect.equal(
+        await at.cli.json(*asked),
+        [{"buildId": "1.0", "taskQueue": queue[1], "reachability": ["NewWorkflows"]}],
+        "what new runs reach",
+    )
 
 
 @case

@@ -184,18 +184,3 @@ async def a_cluster_tells_of_itself(at: Setting) -> None:
     told = await at.cli.json("operator", "cluster", "system")
     able = ["upsertMemo", "eagerWorkflowStart", "sdkMetadata", "countGroupByExecutionStatus", "encodedFailureAttributes"]
     matches(told["capabilities"], {name: True for name in able} | {...: ...})
-
-
-@case
-async def other_clusters_are_none_of_its_business(at: Setting) -> None:
-    cluster = ["operator", "cluster"]
-    upsert = [*cluster, "upsert", "--frontend-address", "127.0.0.1:1"]
-    remove = [*cluster, "remove", "--name", at.id("cluster")]
-    if at.shared.reference:
-        # Nobody listens there, and there is no such cluster.
-        await at.cli.refused(*upsert)
-        await at.cli.refused(*remove)
-        return
-    for command in (upsert, remove):
-        refusal = await at.cli.refused(*command)
-        expect.that(refusal.endswith("Not yet implemented"), "it says so", refusal)

@@ -70,3 +70,10 @@ async def remote_clusters(at: Setting) -> None:
     upsert = [*cluster, "upsert", "--frontend-address", "127.0.0.1:1"]
     rows = [(upsert, "Unable connect to remote cluster"), ([*cluster, "remove", "--name", at.id()], "cannot be found")]
     await refuses(at, rows)
+
+
+@case
+async def rules_of_build_ids(at: Setting) -> None:
+    versioning, queue = ["task-queue", "versioning"], ["-t", at.id("queue")]
+    insert = [*versioning, "insert-assignment-rule", *queue, "--build-id", "1.0", "--yes"]
+    await refuses(at, [([*versioning, "get-rules", *queue], ""), (insert, "")])

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use everlog_engine::Settings;
 use everlog_engine::api_types::{ReusePolicy, TaskQueue};
 use everlog_engine::machine::{signal, start};
-use everlog_partition::{CallFailure, CallResult, Router};
+use everlog_partition::{CallFailure, CallResult, Dispatcher, Router};
 use everlog_temporal::{
-    About, ApiServices, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TokenSigner,
+    About, ApiServices, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TaskQueues,
+    TokenSigner,
 };
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::errordetails::WorkflowExecutionAlreadyStartedFailure;
@@ -53,6 +54,10 @@ impl Control for OneNamespace {
         Err("nothing is kept here".into())
     }
 
+    fn remove(&self, _key: &[u8]) -> Result<(), String> {
+        Err("nothing is kept here".into())
+    }
+
     fn scan(&self) -> Result<Vec<Row>, String> {
         let (id, name) = (NAMESPACE.to_owned(), DEFAULT_NAMESPACE.to_owned());
         let namespace = Namespace { id, name, retention_ms: 30 * 86_400_000 };
@@ -75,12 +80,14 @@ impl Gateway {
         let limits = Limits::default();
         let metrics = Metrics::register(&prometheus::Registry::new()).expect("nothing else is registered");
         let namespaces = Namespaces::open(Arc::new(OneNamespace), &limits, &metrics);
+        let task_queues = TaskQueues::open(Arc::new(OneNamespace), Dispatcher::new(|| 0));
         let config = Config {
             about,
             limits,
             settings: Settings::standard(),
             token_signer: TokenSigner::new(&[vec![7; 32]]).expect("long enough"),
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
+            task_queues: Arc::new(task_queues.expect("memory does not fail")),
             router: router.clone(),
             metrics,
             peers: None,

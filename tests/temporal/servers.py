@@ -28,6 +28,11 @@ DYNAMIC = {
     "history.workflowIdReuseMinimalInterval": '"0s"',
     # A deletion waits until the tasks of the close are known to be done.
     "history.transferProcessorUpdateAckInterval": '"100ms"',
+    "frontend.workerVersioningDataAPIs": "true",
+    "frontend.workerVersioningRuleAPIs": "true",
+    # Settings of queues go the way of namespaces to other clusters, of which there are few a second.
+    "frontend.rps.namespaceReplicationInducingAPIs": "10000",
+    "frontend.namespaceRPS.namespaceReplicationInducingAPIs": "10000",
     # A batch of many runs takes long enough to be looked at.
     "worker.batcherRPS": "20",
 }

@@ -17,6 +17,7 @@ mod rpc;
 mod schedules;
 mod server;
 mod service;
+mod task_queues;
 mod tasks;
 mod visibility;
 
@@ -52,6 +53,7 @@ pub use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers}
 pub use crate::rpc::is_served;
 pub use crate::server::body_limits::CallBudgets;
 pub use crate::service::ApiServices;
+pub use crate::task_queues::registry::TaskQueues;
 pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, TokenSigner};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
 pub use tonic::body::Body;
@@ -113,6 +115,8 @@ pub struct Config {
     pub token_signer: TokenSigner,
     /// The registry of namespaces, shared with other parts of the node.
     pub namespaces: Arc<Namespaces>,
+    /// What is set for task queues, shared with other parts of the node.
+    pub task_queues: Arc<TaskQueues>,
     /// Sends requests to partitions.
     pub router: Router,
     /// The metrics of calls.
@@ -142,6 +146,7 @@ pub struct Gateway {
     settings: Settings,
     token_signer: TokenSigner,
     namespaces: Arc<Namespaces>,
+    task_queues: Arc<TaskQueues>,
     router: Router,
     pollers: Arc<PollerRegistry>,
     worker_registry: WorkerRegistry,
@@ -167,12 +172,14 @@ impl Gateway {
     /// # Errors
     /// [`Error::Limit`].
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { about, limits, settings, token_signer, namespaces, router, metrics, peers } = config;
+        let Config { about, limits, settings, token_signer, namespaces, task_queues, router, metrics, peers } =
+            config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
             token_signer,
             namespaces,
+            task_queues,
             worker_registry: WorkerRegistry::default(),
             pollers: PollerRegistry::new(limits.stopped_workers_max, memory),
             calls: Budget::new(limits.calls_max),

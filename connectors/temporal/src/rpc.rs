@@ -21,11 +21,11 @@ macro_rules! rpcs {
         $callback! {
             // RPC                               handler                              namespace routing key        long poll       sent again
             WorkflowService {
-                RegisterNamespace                  = cluster_info::register_namespace,   none,  NamespaceRegistry, never,          once;
+                RegisterNamespace                  = cluster_info::register_namespace,   none,  Registry,          never,          once;
                 DescribeNamespace                  = cluster_info::describe_namespace,   none,  AnyNode,           never,          repeatable;
                 ListNamespaces                     = cluster_info::list_namespaces,      none,  AnyNode,           never,          repeatable;
-                UpdateNamespace                    = cluster_info::update_namespace,     none,  NamespaceRegistry, never,          once;
-                DeprecateNamespace                 = cluster_info::deprecate_namespace,  none,  NamespaceRegistry, never,          repeatable;
+                UpdateNamespace                    = cluster_info::update_namespace,     none,  Registry,          never,          once;
+                DeprecateNamespace                 = cluster_info::deprecate_namespace,  none,  Registry,          never,          repeatable;
                 StartWorkflowExecution             = start::start,                       name,  WorkflowId,        never,          once;
                 ExecuteMultiOperation              = multi_operation::execute,           name,  FirstOperation,    always,         once;
                 GetWorkflowExecutionHistory        = history::get,                       name,  Execution,         wait_new_event, repeatable;
@@ -64,6 +64,10 @@ macro_rules! rpcs {
                 GetClusterInfo                     = cluster_info::cluster,              none,  AnyNode,           never,          repeatable;
                 GetSystemInfo                      = cluster_info::info,                 none,  AnyNode,           never,          repeatable;
                 ListTaskQueuePartitions            = task_queue::list_partitions,        name,  AnyNode,           never,          repeatable;
+                UpdateTaskQueueConfig              = task_queue_config::update,          name,  Registry,          never,          once;
+                UpdateWorkerBuildIdCompatibility   = build_ids::update,                  name,  Registry,          never,          once;
+                GetWorkerBuildIdCompatibility      = build_ids::get,                     name,  Registry,          never,          repeatable;
+                GetWorkerTaskReachability          = build_ids::reachability,            name,  Registry,          never,          repeatable;
                 CreateSchedule                     = schedule::create,                    name,  ScheduleId,        never,          once;
                 DescribeSchedule                   = schedule::describe,                  name,  ScheduleId,        never,          repeatable;
                 UpdateSchedule                     = schedule::update,                    name,  ScheduleId,        never,          once;
@@ -95,10 +99,10 @@ macro_rules! rpcs {
                 UnpauseWorkflowExecution           = run_control::unpause,                       name,  WorkflowId,        never,          once;
             }
             OperatorService {
-                AddSearchAttributes                = operator::add_search_attributes,    none,  NamespaceRegistry, never,          once;
-                RemoveSearchAttributes             = operator::remove_search_attributes, none,  NamespaceRegistry, never,          once;
+                AddSearchAttributes                = operator::add_search_attributes,    none,  Registry,          never,          once;
+                RemoveSearchAttributes             = operator::remove_search_attributes, none,  Registry,          never,          once;
                 ListSearchAttributes               = operator::list_search_attributes,   none,  AnyNode,           never,          repeatable;
-                DeleteNamespace                    = operator::delete_namespace,         none,  NamespaceRegistry, never,          once;
+                DeleteNamespace                    = operator::delete_namespace,         none,  Registry,          never,          once;
                 ListClusters                       = cluster_info::list_clusters,        none,  AnyNode,           never,          repeatable;
             }
         }
@@ -113,8 +117,8 @@ pub(crate) enum RoutingKey {
     AnyNode,
     /// None: every node takes note of it.
     EveryNode,
-    /// None: one node makes all changes of namespaces.
-    NamespaceRegistry,
+    /// None: one node makes all changes of namespaces and of settings of task queues.
+    Registry,
     /// Namespace and Workflow Id.
     WorkflowId,
     /// Namespace and the id of a batch job, which is a Workflow Id.

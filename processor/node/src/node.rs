@@ -17,6 +17,7 @@ use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
 use everlog_partition::{Stats, UncommittedBudget};
 use everlog_registry::Ids;
+use everlog_temporal::TaskQueues;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -114,11 +115,10 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     metrics::watch_queues(&registry, running.dispatcher());
-    let cluster = join(config, &backend, &running, &names, (listeners.nodes, listeners.calls.1))?;
-    let peers =
-        cluster.as_ref().map(|cluster| Arc::new(cluster.forwarder()) as Arc<dyn everlog_temporal::Peers>);
-    let calls =
-        NodeGateway::make(config, &backend, &names, &running, calls_metrics, (listeners.calls.1, peers))?;
+    let known = (&names, &gateway::open_task_queues(&backend, running.dispatcher())?);
+    let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1))?;
+    let reached = (listeners.calls.1, peers(cluster.as_ref()));
+    let calls = NodeGateway::make(config, &backend, known, &running, calls_metrics, reached)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
@@ -149,6 +149,11 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     health.is_stopping();
     let ends = ShutdownParts { commands, gateway: Some(gateway), cluster };
     Ok(end(cause, ends, running, backend, failures).await)
+}
+
+/// The other nodes, as the gateway reaches them.
+fn peers(cluster: Option<&Arc<Cluster>>) -> Option<Arc<dyn everlog_temporal::Peers>> {
+    cluster.map(|cluster| Arc::new(cluster.forwarder()) as Arc<dyn everlog_temporal::Peers>)
 }
 
 /// The descriptors of the process, and how many it needs for itself: a few dozen files for each database, and on
@@ -354,7 +359,7 @@ fn join(
     config: &Config,
     backend: &LogBackend,
     running: &Running,
-    names: &NodeNames,
+    (names, task_queues): (&NodeNames, &Arc<TaskQueues>),
     (nodes, calls): (Option<BoundListener>, SocketAddr),
 ) -> Result<Option<Arc<Cluster>>> {
     let (LogBackend::Kafka(kafka), Some((listener, address))) = (backend, nodes) else { return Ok(None) };
@@ -377,6 +382,7 @@ fn join(
         instance: uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string(),
     };
     let (learner, shares_keys) = (names.clone(), config.tokens.key_file.is_none());
+    let task_queues = Arc::clone(task_queues);
     let local = LocalNode {
         partitions: Arc::new(running.control()),
         stats: running.stats.clone(),
@@ -385,6 +391,7 @@ fn join(
         token_signer: names.token_signer.clone(),
         learn: Box::new(move |key, value| {
             learner.namespaces.learn(key, value);
+            task_queues.learn(key, value);
             token_keys::learn(&learner.token_signer, key, value, shares_keys);
         }),
     };

@@ -29,15 +29,15 @@ pub use crate::matching::claims::{
     BoxedFuture, ClaimReply, NodeLink, RemoteClaims, Whereabouts, add_kept_back,
 };
 pub use crate::matching::dispatcher::{
-    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueCounts, QueueLimits, QueueStatus,
-    ReadyId, STICKY_LIVE_MS,
+    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueConfig, QueueCounts, QueueLimits,
+    QueueStatus, ReadyId, STICKY_LIVE_MS,
 };
 pub use crate::matching::remote::{KeptBack, RemoteQueues};
 pub use crate::matching::server_queues::SERVER_QUEUE_PREFIX;
 pub use crate::model::admission::{Admission, AdmissionSlot, CallFailure, CallResult};
 pub use crate::model::inbox_message::{InboxMessage, PartitionSender};
 pub use crate::model::keys::{Address, BUCKETS, RunKey, WorkflowKey};
-pub use crate::model::priority::TaskPriority;
+pub use crate::model::priority::{STRIDE, TaskPriority};
 pub use crate::model::task_types::{Offer, QueueKey, Ready, TaskKind, TaskRef, Waiting};
 pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,

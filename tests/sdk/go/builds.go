@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -92,4 +96,41 @@ func runsGoBackToBeforeABadBuild(w *world) {
 		w.must(again.Get(w, &values))
 		w.equal(values, []int{1, 10, 100}, "the values")
 	})
+}
+
+// buildIDsAreKeptInSets is of calls that a Temporal server has turned off: it says so.
+func buildIDsAreKeptInSets(w *world) {
+	type change = client.UpdateWorkerBuildIdCompatibilityOptions
+	update := func(change change) error {
+		change.TaskQueue = w.queue
+		return w.UpdateWorkerBuildIdCompatibility(w, &change)
+	}
+	defer w.serve(worker.Options{})()
+	info, err := w.WorkflowService().GetSystemInfo(w, &workflowservice.GetSystemInfoRequest{})
+	w.must(err)
+	err = update(change{Operation: &client.BuildIDOpAddNewIDInNewDefaultSet{BuildID: "1.0"}})
+	var denied *serviceerror.PermissionDenied
+	if !strings.Contains(info.ServerVersion, "everlog") && errors.As(err, &denied) {
+		w.must(w.start(client.StartWorkflowOptions{}, Batch, 1).Get(w, nil))
+		return
+	}
+	w.must(err)
+	w.must(update(change{Operation: &client.BuildIDOpAddNewCompatibleVersion{BuildID: "1.1", ExistingCompatibleBuildID: "1.0"}}))
+	w.must(update(change{Operation: &client.BuildIDOpAddNewIDInNewDefaultSet{BuildID: "2.0"}}))
+	w.must(update(change{Operation: &client.BuildIDOpPromoteSet{BuildID: "1.1"}}))
+	sets, err := w.GetWorkerBuildIdCompatibility(w, &client.GetWorkerBuildIdCompatibilityOptions{TaskQueue: w.queue})
+	w.must(err)
+	w.equal(sets.Default(), "1.1", "the default")
+	w.equal(len(sets.Sets), 2, "sets")
+	reached, err := w.GetWorkerTaskReachability(w, &client.GetWorkerTaskReachabilityOptions{
+		BuildIDs: []string{"1.1", "2.0"}, TaskQueues: []string{w.queue},
+	})
+	w.must(err)
+	of := func(id string) int {
+		return len(reached.BuildIDReachability[id].TaskQueueReachable[w.queue].TaskQueueReachability)
+	}
+	w.equal([]int{of("1.1"), of("2.0")}, []int{1, 0}, "what new runs reach")
+	w.that(update(change{Operation: &client.BuildIDOpPromoteSet{BuildID: "3.0"}}) != nil, "an id that is unknown")
+	// Tasks go to any worker of the queue.
+	w.must(w.start(client.StartWorkflowOptions{}, Batch, 1).Get(w, nil))
 }

@@ -45,6 +45,8 @@ var cases = map[string]func(*world){
 	"builds_are_told_by_their_runs":           buildsAreToldByTheirRuns,
 	"runs_go_back_to_before_a_bad_build":      runsGoBackToBeforeABadBuild,
 	"queues_hold_their_activities_back":       queuesHoldTheirActivitiesBack,
+	"queues_are_configured":                   queuesAreConfigured,
+	"build_ids_are_kept_in_sets":              buildIDsAreKeptInSets,
 	"workers_tell_of_themselves":              workersTellOfThemselves,
 	"namespaces_keep_equal_names_apart":       namespacesKeepEqualNamesApart,
 

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
 	workers "go.temporal.io/api/worker/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 )
 
 // Batch calls that many activities at once.
@@ -42,6 +44,51 @@ func queuesHoldTheirActivitiesBack(w *world) {
 	for _, poller := range described.Pollers {
 		w.equal(poller.RatePerSecond, 5.0, "what its pollers say")
 	}
+}
+
+// configure changes the configuration of the case's queue of activities, and waits until its home has it.
+func (w *world) configure(change *workflowservice.UpdateTaskQueueConfigRequest) *taskqueue.TaskQueueConfig {
+	change.Namespace, change.Identity = w.namespace, "operator"
+	change.TaskQueue, change.TaskQueueType = w.queue, enums.TASK_QUEUE_TYPE_ACTIVITY
+	changed, err := w.WorkflowService().UpdateTaskQueueConfig(w, change)
+	w.must(err)
+	told := w.describeActivities(true)
+	w.that(proto.Equal(told.Config, changed.Config), "what is told of it", told.Config, changed.Config)
+	return changed.Config
+}
+
+func (w *world) describeActivities(config bool) *workflowservice.DescribeTaskQueueResponse {
+	told, err := w.WorkflowService().DescribeTaskQueue(w, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: w.namespace, TaskQueue: &taskqueue.TaskQueue{Name: w.queue},
+		TaskQueueType: enums.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true, ReportConfig: config,
+	})
+	w.must(err)
+	return told
+}
+
+func queuesAreConfigured(w *world) {
+	defer w.serve(worker.Options{DisableEagerActivities: true})()
+	limit := func(rate float32, reason string) *workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate {
+		return &workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate{
+			RateLimit: &taskqueue.RateLimit{RequestsPerSecond: rate}, Reason: reason,
+		}
+	}
+	config := w.configure(&workflowservice.UpdateTaskQueueConfigRequest{
+		UpdateQueueRateLimit:              limit(0, "maintenance"),
+		UpdateFairnessKeyRateLimitDefault: limit(100, "fair"),
+	})
+	w.equal(config.QueueRateLimit.Metadata.Reason, "maintenance", "why it is stopped")
+	w.equal(config.FairnessKeysRateLimitDefault.RateLimit.RequestsPerSecond, float32(100), "of each key")
+	run := w.start(client.StartWorkflowOptions{}, Batch, 5)
+	w.until(func() bool { return w.describeActivities(false).Stats.GetApproximateBacklogCount() == 5 })
+	source := w.describeActivities(false).EffectiveRateLimit.RateLimitSource
+	w.equal(source, enums.RATE_LIMIT_SOURCE_API, "who says how much may go")
+	w.equal(timesSeen(run.GetID(), "succeed at"), 0, "activities of a stopped queue")
+	w.configure(&workflowservice.UpdateTaskQueueConfigRequest{
+		UpdateQueueRateLimit: &workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate{Reason: "over"},
+	})
+	w.must(run.Get(w, nil))
+	w.equal(timesSeen(run.GetID(), "succeed at"), 5, "activities")
 }
 
 // said is what workers have last said of themselves that poll the case's queue.

@@ -3,6 +3,7 @@
 import json
 
 from temporalio import workflow
+from temporalio.api.common.v1 import WorkerVersionCapabilities
 from temporalio.api.deployment.v1 import WorkerDeploymentOptions
 from temporalio.api.enums.v1 import TaskQueueKind, VersioningBehavior, WorkerVersioningMode
 from temporalio.api.taskqueue.v1 import TaskQueue
@@ -10,12 +11,22 @@ from temporalio.api.workflowservice.v1 import (
     PollWorkflowTaskQueueRequest,
     RespondWorkflowTaskCompletedRequest,
 )
-from temporalio.client import WorkflowHandle
+from temporalio.client import (
+    BuildIdOp,
+    BuildIdOpAddNewCompatible,
+    BuildIdOpAddNewDefault,
+    BuildIdOpMergeSets,
+    BuildIdOpPromoteBuildIdWithinSet,
+    BuildIdOpPromoteSetByBuildId,
+    TaskReachabilityType,
+    WorkflowHandle,
+)
 from temporalio.common import (
     AutoUpgradeVersioningOverride,
     PinnedVersioningOverride,
     WorkerDeploymentVersion,
 )
+from temporalio.service import RPCError
 
 import expect
 from case import case
@@ -179,3 +190,49 @@ async def what_is_said_of_versions_is_told(world: World) -> None:
     expect.equal(completed.worker_deployment_name, "shop", "the deployment in its history")
     version = completed.deployment_version
     expect.equal((version.deployment_name, version.build_id), ("shop", "two"), "the version in its history")
+
+
+# A Temporal server has these calls turned off, and such a worker gets the tasks of its build id there.
+@case(everlog_only=True)
+async def sets_of_build_ids_are_kept_and_route_nothing(world: World) -> None:
+    client, queue = world.client, world.queue
+
+    async def sets(max_sets: int | None = None) -> list[list[str]]:
+        found = await client.get_worker_build_id_compatibility(queue, max_sets)
+        return [list(each.build_ids) for each in found.version_sets]
+
+    async def update(operation: BuildIdOp) -> None:
+        await client.update_worker_build_id_compatibility(queue, operation)
+
+    expect.equal(await sets(), [], "of a queue that has none")
+    await update(BuildIdOpAddNewDefault("1.0"))
+    await update(BuildIdOpAddNewCompatible("1.1", "1.0"))
+    await update(BuildIdOpAddNewDefault("2.0"))
+    for _ in range(2):
+        expect.equal(await sets(), [["1.0", "1.1"], ["2.0"]], "sets, the default behind the others")
+        await update(BuildIdOpAddNewDefault("2.0"))
+    expect.equal(await sets(1), [["2.0"]], "the default")
+    await update(BuildIdOpPromoteSetByBuildId("1.0"))
+    await update(BuildIdOpPromoteBuildIdWithinSet("1.0"))
+    expect.equal(await sets(), [["2.0"], ["1.1", "1.0"]], "another default, and a default of it")
+    asked = await client.get_worker_task_reachability(["1.0", "2.0", ""], [queue])
+    new = [TaskReachabilityType.NEW_WORKFLOWS]
+    reached = {id: list(found.task_queue_reachability[queue]) for id, found in asked.build_id_reachability.items()}
+    expect.equal(reached, {"1.0": new, "2.0": [], "": new}, "what new runs reach")
+    await update(BuildIdOpMergeSets("1.0", "2.0"))
+    expect.equal(await sets(), [["1.1", "2.0", "1.0"]], "one set of two")
+    error = await expect.fails(RPCError, update(BuildIdOpPromoteSetByBuildId("3.0")))
+    expect.equal((error.status.name, error.message), ("NOT_FOUND", "targeted version 3.0 not found"), "of none")
+    error = await expect.fails(RPCError, update(BuildIdOpAddNewDefault("2.0")))
+    expect.equal((error.status.name, error.message), ("INVALID_ARGUMENT", "version 2.0 already exists"), "twice")
+
+    capabilities = WorkerVersionCapabilities(build_id="1.0", use_versioning=True)
+    poll = PollWorkflowTaskQueueRequest(
+        namespace=NAMESPACE, task_queue=TaskQueue(name=queue), worker_version_capabilities=capabilities
+    )
+    error = await expect.fails(RPCError, client.workflow_service.poll_workflow_task_queue(poll))
+    expect.equal(
+        (error.status.name, error.message),
+        ("INVALID_ARGUMENT", "worker_version_capabilities.use_versioning is not supported yet."),
+        "a worker that wants the tasks of its build id",
+    )

@@ -3,11 +3,14 @@
 import asyncio
 import sys
 import time
+from collections import Counter
+from collections.abc import Awaitable
 from datetime import timedelta
+from typing import Any
 
 from temporalio import activity, workflow
-from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
-from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType, WorkerStatus
+from temporalio.api.taskqueue.v1 import RateLimit, TaskQueue, TaskQueueConfig
 from temporalio.api.worker.v1 import WorkerHeartbeat
 from temporalio.api.workflowservice.v1 import (
     CountWorkersRequest,
@@ -16,6 +19,7 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkerRequest,
     ListWorkersRequest,
     RecordWorkerHeartbeatRequest,
+    UpdateTaskQueueConfigRequest,
 )
 from temporalio.client import Client
 from temporalio.common import Priority
@@ -182,6 +186,153 @@ async def the_urgent_goes_first(world: World) -> None:
         ):
             expect.equal(await handle.result(), 10, "the result")
     expect.equal(order, list("1122334455"), "the order")
+
+
+async def configure(world: World, queue: str, **changes: Any) -> TaskQueueConfig:
+    """Changes the configuration of a queue of activities, and waits until its home has it; what it is then."""
+    service = world.client.workflow_service
+    request = UpdateTaskQueueConfigRequest(
+        namespace=NAMESPACE, identity="operator", task_queue=queue, task_queue_type=ACTIVITIES, **changes
+    )
+    changed = (await service.update_task_queue_config(request)).config
+    asked = DescribeTaskQueueRequest(
+        namespace=NAMESPACE, task_queue=TaskQueue(name=queue), task_queue_type=ACTIVITIES, report_config=True
+    )
+    expect.equal((await service.describe_task_queue(asked)).config, changed, "what is told of it")
+    return changed
+
+
+def rate(per_second: float | None, reason: str = "") -> UpdateTaskQueueConfigRequest.RateLimitUpdate:
+    limit = None if per_second is None else RateLimit(requests_per_second=per_second)
+    return UpdateTaskQueueConfigRequest.RateLimitUpdate(rate_limit=limit, reason=reason)
+
+
+@case()
+async def an_operators_rate_counts_before_that_of_workers(world: World) -> None:
+    async with world.worker(
+        Batch,
+        activities=[note],
+        max_task_queue_activities_per_second=1_000,
+        disable_eager_activity_execution=True,
+    ):
+        stopped = await configure(world, world.queue, update_queue_rate_limit=rate(0, "maintenance"))
+        limit = stopped.queue_rate_limit
+        said = (limit.rate_limit.requests_per_second, limit.metadata.reason, limit.metadata.update_identity)
+        expect.equal(said, (0, "maintenance", "operator"), "the limit")
+        run = await world.start(Batch.run, 20, None, [])
+        # What is there when a poll comes, and does not go.
+        found = await backlog_of(world, ACTIVITIES, 20)
+        effective = found.effective_rate_limit
+        source = RateLimitSource.RATE_LIMIT_SOURCE_API
+        expect.equal((effective.requests_per_second, effective.rate_limit_source), (0, source), "what counts")
+        await configure(world, world.queue, update_queue_rate_limit=rate(5, "slowly"))
+        begun = time.monotonic()
+        expect.equal(await run.result(), 20, "the result")
+        # As many as a queue may hand out at once, and the rest of them at 5 a second.
+        taken_s = time.monotonic() - begun
+        expect.that(taken_s > 2.5, "20 activities at 5 a second", taken_s)
+        over = await configure(world, world.queue, update_queue_rate_limit=rate(None, "over"))
+        expect.that(not over.queue_rate_limit.HasField("rate_limit"), "none is left", over)
+        expect.equal(over.queue_rate_limit.metadata.reason, "over", "why")
+
+        async def is_the_workers() -> bool:
+            told = (await described(world, ACTIVITIES)).effective_rate_limit
+            return told.rate_limit_source == RateLimitSource.RATE_LIMIT_SOURCE_WORKER
+
+        await expect.eventually(is_the_workers, "that of the workers counts again")
+        expect.equal(await world.execute(Batch.run, 20, None, []), 20, "the result")
+
+
+@workflow.defn
+class Tenant:
+    """That many activities at once, for one who has this share of the queue."""
+
+    @workflow.run
+    async def run(self, count: int, queue: str, key: str, weight: float) -> None:
+        def one() -> Awaitable[str]:
+            return workflow.execute_activity(
+                note,
+                key,
+                task_queue=queue,
+                priority=Priority(fairness_key=key, fairness_weight=weight),
+                start_to_close_timeout=timedelta(minutes=5),
+            )
+
+        await asyncio.gather(*(one() for _ in range(count)))
+
+
+class Shares:
+    """Tenants whose activities wait in one queue, and what a worker takes of each."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.queue, self.waiting = world, world.id("activities"), 0
+        self.runs: list[Any] = []
+        self.taken: list[str] = []
+
+    async def wait(self, key: str, weight: float, count: int) -> None:
+        self.runs.append(await self.world.start(Tenant.run, count, self.queue, key, weight))
+        self.waiting += count
+
+    async def next(self, count: int, **changes: Any) -> Counter[str]:
+        """How many of each key are among the next ones."""
+        await backlog_of(self.world, ACTIVITIES, self.waiting, self.queue)
+        if changes:
+            await configure(self.world, self.queue, **changes)
+        begun = len(self.taken)
+
+        @activity.defn(name="note")
+        async def take(key: str) -> str:
+            # Who has enough takes no more, and lets nothing go that it has.
+            if len(self.taken) >= begun + count:
+                await asyncio.Event().wait()
+            self.taken.append(key)
+            return key
+
+        options = {"max_concurrent_activities": 1, "max_concurrent_activity_task_polls": 1}
+        async with self.world.worker(
+            activities=[take], task_queue=self.queue, graceful_shutdown_timeout=timedelta(0), **options
+        ):
+
+            async def has_enough() -> bool:
+                return len(self.taken) >= begun + count
+
+            await expect.eventually(has_enough, f"{count} of {self.waiting}")
+        self.waiting -= count
+        return Counter(self.taken[begun : begun + count])
+
+    async def end(self) -> None:
+        for run in self.runs:
+            await run.terminate()
+
+
+# A Temporal server needs fairness turned on, and has no weights in a queue's configuration.
+@case(everlog_only=True)
+async def tenants_share_a_queue_by_their_weights(world: World) -> None:
+    shares = Shares(world)
+    async with world.worker(Tenant):
+        # One run on one partition, and many on all of them.
+        await shares.wait("heavy", 3, 200)
+        for _ in range(8):
+            await shares.wait("light", 1, 25)
+        found = await shares.next(80)
+        expect.that(abs(found["heavy"] - 60) <= 4, "three of four are the heavier one's", found)
+        found = await shares.next(80, set_fairness_weight_overrides={"light": 27.0})
+        expect.that(abs(found["heavy"] - 8) <= 3, "one of ten, where the other one is made heavier", found)
+        found = await shares.next(40, unset_fairness_weight_overrides=["light"])
+        expect.that(abs(found["heavy"] - 30) <= 3, "and as before, where it is not any more", found)
+        await shares.end()
+
+
+@case(everlog_only=True)
+async def a_tenant_has_a_rate_of_its_own(world: World) -> None:
+    shares = Shares(world)
+    async with world.worker(Tenant):
+        await shares.wait("slow", 1, 300)
+        await shares.wait("fast", 1_000, 100)
+        # Of the slow one a task at once, and no further one for a hundred seconds.
+        found = await shares.next(90, update_fairness_key_rate_limit_default=rate(0.01, "each"))
+        expect.that(found["slow"] <= 2 and found["fast"] >= 88, "who has no rate left keeps no other waiting", found)
+        await shares.end()
 
 
 @case(slow=True)

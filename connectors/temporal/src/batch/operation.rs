@@ -1,7 +1,5 @@
 //! A job's outside: the lists that give its runs, the operation at one run, and its heartbeats, as calls of the node's own API.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::temporal::api::batch::v1::BatchOperationReset;
@@ -24,6 +22,7 @@ use crate::batch::job::{self, BatchKind};
 use crate::batch::progress::BatchItem;
 use crate::batch::reset_target;
 use crate::batch::work::{BatchRuns, RunPage};
+use crate::codec::proto_time;
 use crate::routing::in_process::{ApiClient, answer};
 
 /// Who works, where the caller has not said who asks.
@@ -136,7 +135,8 @@ impl JobCalls {
             execution(item),
             &target,
             current_run_only,
-            now_ms(),
+            // Only to tell whether a reset point is expired; the owner of the run decides.
+            proto_time::now_ms(),
         );
         let (execution, event_id) = found.await?;
         let request = ResetWorkflowExecutionRequest {
@@ -318,10 +318,4 @@ impl BatchRuns for JobCalls {
 
 fn execution(item: &BatchItem) -> WorkflowExecution {
     WorkflowExecution { workflow_id: item.workflow_id.clone(), run_id: item.run_id.clone() }
-}
-
-/// Only to tell whether a reset point is expired; the owner of the run decides.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

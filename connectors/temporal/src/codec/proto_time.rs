@@ -1,6 +1,14 @@
 //! Times and durations: milliseconds in the engine, protobuf messages in the API.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use everlog_engine::time as engine;
+
+/// Milliseconds since 1970-01-01 UTC, by the clock of this machine. For what is shown: decisions have the time of their records.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// The timestamp `ms` milliseconds after 1970-01-01 UTC.
 pub(crate) fn timestamp(ms: i64) -> prost_types::Timestamp {

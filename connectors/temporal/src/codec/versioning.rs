@@ -20,12 +20,13 @@ use prost::Message;
 use tonic::Status;
 
 use crate::codec::status::invalid;
-use crate::codec::validation::Checks;
+use crate::codec::validation::{Checks, not_yet};
 
 /// The version of an unversioned worker, as one word.
 pub(crate) const NO_VERSION: &str = "__unversioned__";
 
-/// The version fields of a poll, encoded for DescribeTaskQueue; none if the worker sets none.
+/// The version fields of a poll, encoded for DescribeTaskQueue; none if the worker sets none. A worker that wants tasks by them is
+/// refused: it would get those of all versions.
 pub(crate) fn worker_version(
     checks: Checks<'_>,
     capabilities: Option<WorkerVersionCapabilities>,
@@ -34,6 +35,8 @@ pub(crate) fn worker_version(
     if capabilities.is_none() && deployment_options.is_none() {
         return Ok(None);
     }
+    let is_routed = capabilities.as_ref().is_some_and(|capabilities| capabilities.use_versioning);
+    not_yet("worker_version_capabilities.use_versioning", is_routed)?;
     let said =
         PollerInfo { worker_version_capabilities: capabilities, deployment_options, ..PollerInfo::default() };
     let said = said.encode_to_vec();

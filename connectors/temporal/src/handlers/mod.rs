@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod activity_control;
 pub(crate) mod batch;
+pub(crate) mod build_ids;
 pub(crate) mod cluster_info;
 pub(crate) mod describe;
 pub(crate) mod history;
@@ -16,6 +17,7 @@ pub(crate) mod schedule;
 pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod task_queue;
+pub(crate) mod task_queue_config;
 pub(crate) mod update;
 pub(crate) mod visibility;
 pub(crate) mod worker_registry;

@@ -30,6 +30,7 @@ pub(crate) async fn delete_namespace(
         _both => return Err(invalid("Only one of namespace name or Id should be set on request.")),
     };
     let deleted_namespace = gateway.namespaces.delete(&namespace.record.id).await?;
+    gateway.task_queues.remove_namespace(&namespace.record.id).await?;
     Ok(DeleteNamespaceResponse { deleted_namespace })
 }
 

@@ -1,7 +1,7 @@
 //! Schedules: created, described, changed, deleted, listed. When they start what is decided by the engine.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_engine::machine::schedule::Schedule;
@@ -25,7 +25,7 @@ use everlog_visibility::query::RunAttributes;
 use tonic::Status;
 
 use crate::codec::payload::stored_copy;
-use crate::codec::proto_time::timestamp;
+use crate::codec::proto_time::{now_ms, timestamp};
 use crate::codec::status::{self, invalid, not_found};
 use crate::namespaces::search_attributes;
 use crate::schedules::{definition, listed, shown, spec};
@@ -242,11 +242,6 @@ async fn settled(call: &Call<'_>, execution: WorkflowExecution) -> Result<(Arc<R
         started.map_err(status::of_failure)?;
     }
     read(call, execution).await
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use everlog_temporal_api::enums::{
     BuildIdTaskReachability, DescribeTaskQueueMode, RateLimitSource, TaskQueueType,
 };
 use everlog_temporal_api::taskqueue::{
-    PollerInfo, TaskIdBlock, TaskQueuePartitionMetadata, TaskQueueStats, TaskQueueStatus, TaskQueueTypeInfo,
-    TaskQueueVersionInfo, TaskQueueVersioningInfo,
+    PollerInfo, TaskIdBlock, TaskQueueConfig, TaskQueuePartitionMetadata, TaskQueueStats, TaskQueueStatus,
+    TaskQueueTypeInfo, TaskQueueVersionInfo, TaskQueueVersioningInfo,
 };
 use everlog_temporal_api::workflowservice::describe_task_queue_response::EffectiveRateLimit;
 use everlog_temporal_api::workflowservice::{
@@ -47,6 +47,11 @@ pub(crate) async fn describe(
     if sticky && request.report_stats {
         return Err(invalid("DescribeTaskQueue stats are only supported for the root partition"));
     }
+    // Before the rest: the rate that is in force is that of the configuration.
+    let config = match request.report_config && !sticky {
+        true => configured(call, &queue.name, request.task_queue_type).await?,
+        false => None,
+    };
     let found = match TaskQueueType::try_from(request.task_queue_type) {
         Ok(TaskQueueType::Nexus) => QueueStatus::default(),
         Ok(kind) => read_status(call, &queue.name, kind).await,
@@ -61,10 +66,18 @@ pub(crate) async fn describe(
         response.stats = Some(stats(&found.total(), found.is_held));
         response.stats_by_priority_key = by_priority(&found);
     }
+    response.config = config;
     if request.include_task_queue_status {
         response.task_queue_status = Some(queue_status(&found));
     }
     Ok(response)
+}
+
+/// What operators have set, with all that was acknowledged before.
+async fn configured(call: &Call<'_>, queue: &str, kind: i32) -> Result<Option<TaskQueueConfig>, Status> {
+    let kind = if kind == 0 { TaskQueueType::Workflow.into() } else { kind };
+    let record = call.gateway.task_queues.read(&call.namespace.record.id, queue).await?;
+    Ok(record.and_then(|record| record.configs.get(&kind).cloned()))
 }
 
 async fn read_status(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> QueueStatus {
@@ -131,6 +144,7 @@ async fn activities(
 
 fn plain(found: &QueueStatus) -> DescribeTaskQueueResponse {
     let source = match found.rate_per_second {
+        Some(_) if found.is_rate_configured => RateLimitSource::Api,
         Some(_) => RateLimitSource::Worker,
         None => RateLimitSource::System,
     };
@@ -276,7 +290,8 @@ mod tests {
         };
         let levels = BTreeMap::from([(1, level(2, 50, 1.0)), (5, level(5, 1_500, 3.0))]);
         let idle = PollerStatus { identity: "idle".into(), ..PollerStatus::default() };
-        QueueStatus { pollers: vec![worker, idle], levels, rate_per_second: Some(2.5), is_held: true }
+        let pollers = vec![worker, idle];
+        QueueStatus { pollers, levels, rate_per_second: Some(2.5), is_rate_configured: false, is_held: true }
     }
 
     #[test]
@@ -309,6 +324,8 @@ mod tests {
     fn a_queue_without_a_limit_says_that_it_has_none() {
         let limit = |found: &QueueStatus| plain(found).effective_rate_limit.expect("it is always told");
         let (held, free) = (limit(&busy()), limit(&QueueStatus::default()));
+        let set = limit(&QueueStatus { is_rate_configured: true, ..busy() });
+        assert_eq!((set.requests_per_second, set.rate_limit_source()), (2.5, RateLimitSource::Api));
         assert_eq!((held.requests_per_second, held.rate_limit_source()), (2.5, RateLimitSource::Worker));
         assert_eq!(
             (free.requests_per_second, free.rate_limit_source()),

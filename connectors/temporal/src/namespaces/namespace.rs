@@ -29,13 +29,19 @@ pub(crate) const DELETION_PREFIX: &[u8] = b"deleted-namespace/";
 /// A row of the durable map: key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// The durable map that the registry is stored in.
+/// The durable map that registries are stored in.
 pub trait Control: Send + Sync {
     /// Writes a row. It is durable when this returns.
     ///
     /// # Errors
     /// The cause as text; the row may or may not be written.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
+
+    /// Removes a row, if it is there. That is durable when this returns.
+    ///
+    /// # Errors
+    /// The cause as text; the row may or may not be there.
+    fn remove(&self, key: &[u8]) -> Result<(), String>;
 
     /// Every row.
     ///
@@ -446,6 +452,6 @@ pub(crate) fn key(record: &NamespaceRecord) -> Vec<u8> {
 }
 
 /// The UUID in the key of a deletion.
-fn deleted_id(key: &[u8]) -> Option<&str> {
+pub(crate) fn deleted_id(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.strip_prefix(DELETION_PREFIX)?).ok()
 }

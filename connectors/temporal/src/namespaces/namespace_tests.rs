@@ -26,6 +26,11 @@ impl Control for Memory {
         Ok(())
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), String> {
+        self.rows.lock().remove(key);
+        Ok(())
+    }
+
     fn scan(&self) -> Result<Vec<Row>, String> {
         let rows = self.rows.lock();
         Ok(rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect())

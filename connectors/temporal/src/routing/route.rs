@@ -26,7 +26,8 @@ pub(crate) enum Route {
     MatchingNode(QueueKey),
 }
 
-/// The partition whose owner changes namespaces, one after another. Two nodes would overwrite changes of each other.
+/// The partition whose owner changes namespaces and settings of task queues, one after another. Two nodes would overwrite changes
+/// of each other.
 const REGISTRY_PARTITION: u32 = 0;
 
 /// Field 1: the namespace by name; field 2: the Workflow Id.
@@ -191,7 +192,7 @@ pub(crate) fn of_request(
             };
             matching_node(&namespace, queue?, kind_of(activities), id_of)
         }
-        RoutingKey::NamespaceRegistry => Some(Route::Partition(REGISTRY_PARTITION)),
+        RoutingKey::Registry => Some(Route::Partition(REGISTRY_PARTITION)),
         RoutingKey::AnyNode | RoutingKey::EveryNode => None,
     }
 }

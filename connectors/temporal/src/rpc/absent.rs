@@ -32,13 +32,7 @@ const ABSENT: &[(&str, &[&str])] = &[
     ),
     (
         "superseded by worker deployments; a Temporal server refuses it by default",
-        &[
-            "UpdateWorkerBuildIdCompatibility",
-            "GetWorkerBuildIdCompatibility",
-            "UpdateWorkerVersioningRules",
-            "GetWorkerVersioningRules",
-            "GetWorkerTaskReachability",
-        ],
+        &["UpdateWorkerVersioningRules", "GetWorkerVersioningRules"],
     ),
     (
         "there is no Nexus: no endpoints, no operations",
@@ -86,7 +80,6 @@ const ABSENT: &[(&str, &[&str])] = &[
     ),
     ("a worker is configured by its program", &["FetchWorkerConfig", "UpdateWorkerConfig"]),
     ("time is never skipped", &["PollWorkflowExecutionTimeSkipping"]),
-    ("not yet: the queue has the rate of its workers", &["UpdateTaskQueueConfig"]),
     ("there is one cluster, and no replication", &["AddOrUpdateRemoteCluster", "RemoveRemoteCluster"]),
 ];
 

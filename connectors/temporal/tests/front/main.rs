@@ -8,7 +8,7 @@ use everlog_listen::{Listener, ListenerBounds};
 use everlog_partition::{Admission, Dispatcher, InboxMessage, Router};
 use everlog_patience as patience;
 use everlog_temporal::{
-    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TokenSigner,
+    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TaskQueues, TokenSigner,
 };
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use parking_lot::Mutex;
@@ -35,6 +35,11 @@ struct Memory {
 impl Control for Memory {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         self.rows.lock().insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), String> {
+        self.rows.lock().remove(key);
         Ok(())
     }
 
@@ -74,9 +79,11 @@ impl Front {
         peers: Option<Arc<dyn Peers>>,
     ) -> Self {
         let registry = prometheus::Registry::new();
-        let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100, 100)));
+        let dispatcher = Dispatcher::new(|| 0);
+        let router = Router::new(2, send, dispatcher.clone(), Arc::new(Admission::new(2, 100, 100)));
         let metrics = Metrics::register(&registry).expect("a new registry");
         let namespaces = Namespaces::open(Arc::new(Memory::default()), &limits, &metrics);
+        let task_queues = TaskQueues::open(Arc::new(Memory::default()), dispatcher);
         let config = Config {
             about: About {
                 server_version: "0.1.0".into(),
@@ -91,6 +98,7 @@ impl Front {
             settings: Settings::standard(),
             token_signer: TokenSigner::new(&[vec![7; 32]]).expect("long enough"),
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
+            task_queues: Arc::new(task_queues.expect("memory does not fail")),
             router,
             metrics,
             peers,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::request::RequestRecord;
-use everlog_partition::{KeptBack, Offer, Poll, QueueKey, Ready, RunKey, TaskKind, TaskPriority, TaskRef};
+use everlog_partition::{
+    KeptBack, Offer, Poll, QueueKey, Ready, RunKey, STRIDE, TaskKind, TaskPriority, TaskRef,
+};
 use prost::{Message, Oneof};
 
 /// A queue.
@@ -34,7 +36,7 @@ pub struct TaskWire {
     level: u32,
     #[prost(string, tag = "5")]
     fairness_key: String,
-    /// 0 = the default.
+    /// In thousandths of that of weight 1; 0 = the default. For nodes of a release that does not know `fine_stride`.
     #[prost(uint32, tag = "6")]
     stride: u32,
     /// See [`TaskRef`].
@@ -43,7 +45,13 @@ pub struct TaskWire {
     /// See [`TaskRef`].
     #[prost(int32, tag = "8")]
     stamp: i32,
+    /// See [`TaskPriority`]; 0 = told by `stride`.
+    #[prost(uint32, tag = "9")]
+    fine_stride: u32,
 }
+
+/// Of `fine_stride` in one of `stride`.
+const FINE_STRIDES: u32 = STRIDE / 1_000;
 
 /// A ready task or query.
 #[derive(Clone, PartialEq, Message)]
@@ -253,12 +261,22 @@ impl From<Ready> for ReadyWire {
                 offered_by: _,
                 term,
             }) => {
-                let TaskPriority { level, fairness_key, stride } = precedence;
+                let TaskPriority { level, fairness_key, stride: fine_stride } = precedence;
+                let stride = (fine_stride / FINE_STRIDES).max(1);
                 let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
                 let fairness_key = fairness_key.into();
                 let term = term.map(NonZeroU64::get);
-                let task =
-                    TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term, stamp };
+                let task = TaskWire {
+                    run,
+                    scheduled_event_id,
+                    attempt,
+                    level,
+                    fairness_key,
+                    stride,
+                    term,
+                    stamp,
+                    fine_stride,
+                };
                 Self { partition, normal_queue, what: Some(ReadyKind::Task(task)) }
             }
             Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
@@ -282,8 +300,11 @@ impl ReadyWire {
                 stride,
                 term,
                 stamp,
+                fine_stride,
             }) => {
                 let run = RunKey::read(&run)?;
+                let coarse = stride.saturating_mul(FINE_STRIDES);
+                let stride = if fine_stride == 0 { coarse } else { fine_stride };
                 let precedence = TaskPriority::new(level, fairness_key.into(), stride);
                 Some(Ready::Task(TaskRef {
                     partition,
@@ -382,6 +403,19 @@ mod tests {
         let query_id = "4-1-1".into();
         let query = Ready::Query { partition: 4, run: asked, query_id, normal_queue: None, offered_by: None };
         [Ready::Task(task), query]
+    }
+
+    #[test]
+    fn a_stride_is_read_as_an_earlier_release_tells_it() {
+        let stride = |stride, fine_stride| {
+            let [ready, _] = both();
+            let ReadyWire { partition, normal_queue, what } = ReadyWire::from(ready);
+            let Some(ReadyKind::Task(task)) = what else { unreachable!("it is a task") };
+            let what = Some(ReadyKind::Task(TaskWire { stride, fine_stride, ..task }));
+            let read = ReadyWire { partition, normal_queue, what }.read(None).expect("it is whole");
+            read.priority().map(|priority| priority.stride)
+        };
+        assert_eq!([stride(500, 0), stride(0, 0), stride(1, 333)], [Some(50_000), Some(STRIDE), Some(333)]);
     }
 
     #[test]

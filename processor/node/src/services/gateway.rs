@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use everlog_config::Config;
 use everlog_listen::Listener;
-use everlog_temporal::{About, Metrics, Namespaces, Peers, TokenSigner};
+use everlog_partition::Dispatcher;
+use everlog_temporal::{About, Metrics, Namespaces, Peers, TaskQueues, TokenSigner};
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,7 +34,7 @@ impl NodeGateway {
     pub fn make(
         config: &Config,
         backend: &LogBackend,
-        names: &NodeNames,
+        (names, task_queues): (&NodeNames, &Arc<TaskQueues>),
         running: &Running,
         metrics: Metrics,
         (address, peers): (SocketAddr, Option<Arc<dyn Peers>>),
@@ -44,6 +45,7 @@ impl NodeGateway {
             settings: config.limits.engine(),
             token_signer: names.token_signer.clone(),
             namespaces: Arc::clone(&names.namespaces),
+            task_queues: Arc::clone(task_queues),
             router: running.router.clone(),
             metrics,
             peers,
@@ -117,6 +119,16 @@ pub fn open_namespaces(
     let namespaces = Namespaces::open(rows, &config.gateway.limits(), &metrics);
     let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
     Ok((namespaces, metrics))
+}
+
+/// What is set for task queues, read from the log and in force in the dispatcher.
+///
+/// # Errors
+/// It cannot be read.
+pub fn open_task_queues(backend: &LogBackend, dispatcher: Arc<Dispatcher>) -> Result<Arc<TaskQueues>> {
+    let rows = Arc::new(ControlRows::of(&backend.log()));
+    let queues = TaskQueues::open(rows, dispatcher);
+    queues.map(Arc::new).map_err(|why| anyhow!("the settings of task queues cannot be read: {why}"))
 }
 
 /// The version of Temporal's server whose features are served: clients turn their own on and off by it.

@@ -1,4 +1,4 @@
-//! The rows of `control` for namespaces and schemas.
+//! The rows of `control` for namespaces, task queues and schemas.
 
 use std::sync::{Arc, Weak};
 
@@ -31,6 +31,10 @@ impl ControlRows {
 impl Control for ControlRows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         self.write(key, Some(value))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), String> {
+        self.write(key, None)
     }
 
     fn scan(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
@@ -76,7 +80,7 @@ mod tests {
         let mut seen = 0;
         Storage::scan(&rows, &mut |_, _| seen += 1).expect("it is open");
         assert_eq!(seen, 1);
-        rows.remove(b"namespace/1").expect("it is open");
+        Storage::remove(&rows, b"namespace/1").expect("it is open");
         assert_eq!(Control::scan(&rows), Ok(Vec::new()));
     }
 }

@@ -187,6 +187,11 @@ mod tests {
                 Ok(())
             }
 
+            fn remove(&self, key: &[u8]) -> Result<(), String> {
+                self.0.lock().expect("nobody panics").remove(key);
+                Ok(())
+            }
+
             fn scan(&self) -> Result<Vec<everlog_temporal::Row>, String> {
                 Ok(self.0.lock().expect("nobody panics").clone().into_iter().collect())
             }

@@ -1,14 +1,17 @@
-//! What waits in a queue: the level that goes first before the others, and within a level the partitions in turn, in each of
-//! these the runs in turn, in each of these the oldest first. So no run, and no partition, has to wait until another's flood is
-//! over. Who names a fairness key takes turns by it in place of the run.
+//! What waits in a queue: the level that goes first before the others, and within a level fairness keys in turn, as often as
+//! their weights say. Of a key, and of what names none, partitions take turns, in each of these the runs, in each of these the
+//! oldest goes first. So no key, no partition and no run has to wait until another's flood is over.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
 use crate::model::keys::RunKey;
-use crate::model::priority::{LEVEL_DEFAULT, TaskPriority};
+use crate::model::priority::{LEVEL_DEFAULT, STRIDE, TaskPriority};
 use crate::model::task_types::{Ready, TaskRef};
 
 /// What waits in a queue.
@@ -17,33 +20,57 @@ pub struct Backlog {
     levels: BTreeMap<u8, Level>,
 }
 
+/// What waits at one level: keys take turns by weight, in each of them partitions, in each of these runs. All that names no key is
+/// of one. A million may wait: what is known of each is kept once, and found by its hash. Of two with the same hash each takes
+/// turns with the other.
+///
+/// A key, and a run in its partition, has a mark, which moves on by a stride with each task; the lowest goes first.
 #[derive(Default)]
 struct Level {
-    partitions: BTreeMap<u32, RunBacklog>,
-    /// The partitions that have something, each once.
-    turns: VecDeque<u32>,
-    count: usize,
-}
-
-/// Of one level and partition. Each share has a mark, which moves on by a stride with each task; the lowest goes first. A million
-/// may wait: what is known of each is kept once, and found by its hash.
-#[derive(Default)]
-struct RunBacklog {
     /// By their serials: as they came.
     entries: BTreeMap<i64, Box<BacklogEntry>>,
     /// The serial of each, by the hash of its id.
     serials: HashTable<i64>,
-    /// Mark and serial.
-    order: BTreeSet<(u64, i64)>,
-    /// The mark that the next task of a share gets, and how many of it wait. By the hash of the share: two with the same one would
-    /// take turns together.
-    shares: HashMap<u64, (u64, usize)>,
-    /// Where a share begins that comes anew. A turn of all that wait moves it on by a stride: else whoever comes with one task
-    /// would go before the second one of everybody else, for as long as some do.
+    /// The share of a partition, mark and serial.
+    order: BTreeSet<(u64, u64, i64)>,
+    /// The mark that the next task of a run gets in its lane, and how many of it wait.
+    runs: HashMap<u64, (u64, usize)>,
+    lanes: HashMap<u64, PartitionShare>,
+    /// Key, turn, and the share of a partition.
+    lane_turns: BTreeSet<(u64, i64, u64)>,
+    keys: HashMap<u64, KeyShare>,
+    /// Mark, turn and key, of keys whose turn comes.
+    key_turns: BTreeSet<(u64, i64, u64)>,
+    /// Mark and key, of keys without a task whose mark is ahead. One that comes back goes on where it was.
+    ahead: BTreeSet<(u64, u64)>,
+    /// Where a key begins that comes anew. A turn of all that wait moves it on by a stride: else whoever comes with one task would
+    /// go before the second one of everybody else, for as long as some do.
     mark: u64,
+    /// The last turn before all, and the next one behind all.
+    turns: (i64, i64),
     first: i64,
     last: i64,
     hashes: RandomState,
+}
+
+/// A fairness key.
+#[derive(Default)]
+struct KeyShare {
+    mark: u64,
+    turn: i64,
+    count: usize,
+    /// It takes no turn until it is released.
+    is_held: bool,
+}
+
+/// What one partition has of a fairness key.
+#[derive(Default)]
+struct PartitionShare {
+    turn: i64,
+    count: usize,
+    runs: u64,
+    /// Where a run begins that comes anew.
+    mark: u64,
 }
 
 /// One that waits.
@@ -51,6 +78,37 @@ struct BacklogEntry {
     offered_ms: i64,
     mark: u64,
     ready: Ready,
+}
+
+/// The hashes by which something is found.
+#[derive(Clone, Copy)]
+struct Hashes {
+    id: u64,
+    key: u64,
+    lane: u64,
+    run: u64,
+}
+
+/// What a queue says of the task that would go next.
+pub trait TurnRules {
+    /// How far it moves its share on.
+    fn stride(&self, ready: &Ready) -> u32;
+
+    /// True where nothing of the same fairness key may go now. The key takes no turn then, until [`Backlog::release`] names it.
+    fn holds(&mut self, ready: &Ready) -> bool;
+}
+
+/// Everything may go, as its own priority says.
+pub struct OwnPriority;
+
+impl TurnRules for OwnPriority {
+    fn stride(&self, ready: &Ready) -> u32 {
+        ready.priority().map_or(STRIDE, |priority| priority.stride)
+    }
+
+    fn holds(&mut self, _ready: &Ready) -> bool {
+        false
+    }
 }
 
 /// What is ready, wherever it waits.
@@ -77,88 +135,202 @@ impl ReadyId {
     }
 }
 
-/// Marks are finer than strides, so that a part of one can be told: among 65,536 shares that wait, a stride of 1.
-const MARKS_PER_STRIDE: u64 = 1 << 16;
+/// Marks are finer than strides, so that a part of one can be told: among 1,024 that wait, a stride of 1.
+const MARKS_PER_STRIDE: u64 = 1 << 10;
+/// How far a task moves its run on.
+const RUN_MARKS: u64 = STRIDE as u64 * MARKS_PER_STRIDE;
 
-/// How far its share moves on, in marks.
-fn stride(ready: &Ready) -> u64 {
-    let stride = match ready {
-        Ready::Task(task) => task.precedence.stride,
-        Ready::Query { .. } => TaskPriority::default().stride,
-    };
-    u64::from(stride) * MARKS_PER_STRIDE
-}
-
-impl RunBacklog {
-    /// False where it waits already: offered again by whoever has it now, it keeps its turn. As one more of its share it would put
+impl Level {
+    /// It waits already where it is offered again by whoever has it now, and keeps its turn. As one more of its run it would put
     /// the next task of that off by a turn, with each move of a partition.
-    fn push(&mut self, offered_ms: i64, ready: Ready) -> bool {
-        if let Some(known) = self.serial(&ready).and_then(|serial| self.entries.get_mut(&serial)) {
-            if known.ready.yields_to(&ready) {
-                known.ready = ready;
+    fn push(&mut self, offered_ms: i64, ready: Ready) {
+        let of = self.hashes_of(&ready);
+        if let Some(serial) = self.serial(of.id, &ready)
+            && let Some(known) = self.entries.get_mut(&serial)
+        {
+            if !known.ready.yields_to(&ready) {
+                return;
             }
-            return false;
+            if known.ready.fairness_key() == ready.fairness_key() {
+                known.ready = ready;
+                return;
+            }
+            self.take(serial, None);
         }
-        let (next, count) = self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0));
-        let mark = *next;
-        *next = mark.saturating_add(stride(&ready));
-        *count += 1;
+        let mark = self.lanes.get(&of.lane).map_or(0, |lane| lane.mark);
+        let run = self.runs.entry(of.run).or_insert((mark, 0));
+        let mark = run.0;
+        run.0 = mark.saturating_add(RUN_MARKS);
         self.last += 1;
-        self.put(self.last, BacklogEntry { offered_ms, mark, ready });
-        true
+        self.put(of, self.last, BacklogEntry { offered_ms, mark, ready });
     }
 
-    /// It has been the next one before, and is again. False where it was offered again meanwhile.
-    fn push_first(&mut self, offered_ms: i64, ready: Ready) -> bool {
-        let again = self.serial(&ready).and_then(|serial| self.take(serial));
-        let is_new = again.is_none();
+    /// It has been the next one before, and is again, also where it was offered again meanwhile.
+    fn push_first(&mut self, offered_ms: i64, ready: Ready) {
+        let of = self.hashes_of(&ready);
+        let again = self.serial(of.id, &ready).and_then(|serial| self.take(serial, None));
         let ready = match again {
             Some(again) if ready.yields_to(&again.ready) => again.ready,
             Some(_) | None => ready,
         };
-        self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0)).1 += 1;
+        let of = self.hashes_of(&ready);
+        let mark = self.lanes.get(&of.lane).map_or(0, |lane| lane.mark);
+        self.runs.entry(of.run).or_insert((mark, 0));
+        let marks = marks(OwnPriority.stride(&ready));
         self.first -= 1;
-        self.put(self.first, BacklogEntry { offered_ms, mark: 0, ready });
-        is_new
+        self.put(of, self.first, BacklogEntry { offered_ms, mark: 0, ready });
+        self.leave_turns(of);
+        self.turns.0 -= 1;
+        if let (Some(key), Some(lane)) = (self.keys.get_mut(&of.key), self.lanes.get_mut(&of.lane)) {
+            (key.turn, lane.turn) = (self.turns.0, self.turns.0);
+            key.mark = key.mark.saturating_sub(marks);
+        }
+        self.take_turns(of);
     }
 
-    fn put(&mut self, serial: i64, entry: BacklogEntry) {
+    fn put(&mut self, of: Hashes, serial: i64, entry: BacklogEntry) {
         let (hashes, entries) = (&self.hashes, &self.entries);
-        let of = |serial: &i64| entries.get(serial).map_or(0, |entry| id(hashes, &entry.ready));
-        self.serials.insert_unique(id(hashes, &entry.ready), serial, of);
-        self.order.insert((entry.mark, serial));
+        let id_of = |serial: &i64| entries.get(serial).map_or(0, |entry| id(hashes, &entry.ready));
+        self.serials.insert_unique(of.id, serial, id_of);
+        self.order.insert((of.lane, entry.mark, serial));
         self.entries.insert(serial, Box::new(entry));
+        self.leave_turns(of);
+        let next = KeyShare { mark: self.mark, turn: self.turns.1, ..KeyShare::default() };
+        self.keys.entry(of.key).or_insert(next).count += 1;
+        let lane = self
+            .lanes
+            .entry(of.lane)
+            .or_insert(PartitionShare { turn: self.turns.1, ..PartitionShare::default() });
+        lane.count += 1;
+        self.turns.1 += 1;
+        if let Some((_, count)) = self.runs.get_mut(&of.run) {
+            lane.runs += u64::from(*count == 0);
+            *count += 1;
+        }
+        self.take_turns(of);
+    }
+
+    fn hashes_of(&self, ready: &Ready) -> Hashes {
+        let key = self.hashes.hash_one(ready.fairness_key().unwrap_or_default());
+        let lane = self.hashes.hash_one((key, ready.partition()));
+        let run = self.hashes.hash_one((lane, ready.run()));
+        Hashes { id: id(&self.hashes, ready), key, lane, run }
     }
 
     /// The serial of what waits under the same id.
-    fn serial(&self, ready: &Ready) -> Option<i64> {
+    fn serial(&self, id: u64, ready: &Ready) -> Option<i64> {
         let is_it = |serial: &i64| self.entries.get(serial).is_some_and(|entry| is_same(&entry.ready, ready));
-        self.serials.find(id(&self.hashes, ready), is_it).copied()
+        self.serials.find(id, is_it).copied()
     }
 
-    fn take(&mut self, serial: i64) -> Option<BacklogEntry> {
+    /// Takes something out. Where its turn has come, that moves its key on by so many marks.
+    fn take(&mut self, serial: i64, marks: Option<u64>) -> Option<BacklogEntry> {
         let entry = *self.entries.remove(&serial)?;
-        self.order.remove(&(entry.mark, serial));
-        if let Ok(found) = self.serials.find_entry(id(&self.hashes, &entry.ready), |other| *other == serial) {
+        let of = self.hashes_of(&entry.ready);
+        self.leave_turns(of);
+        if let Ok(found) = self.serials.find_entry(of.id, |other| *other == serial) {
             found.remove();
         }
-        let share = share(&self.hashes, &entry.ready);
-        if let Some((_, count)) = self.shares.get_mut(&share) {
-            *count -= 1;
-            if *count == 0 {
-                self.shares.remove(&share);
+        self.order.remove(&(of.lane, entry.mark, serial));
+        if let (Some(key), Some(lane)) = (self.keys.get_mut(&of.key), self.lanes.get_mut(&of.lane)) {
+            if let Some(marks) = marks {
+                key.mark = key.mark.saturating_add(marks);
+                lane.mark = lane.mark.max(entry.mark).saturating_add(RUN_MARKS / lane.runs.max(1));
+                (key.turn, lane.turn) = (self.turns.1, self.turns.1);
+                self.turns.1 += 1;
+            }
+            key.count -= 1;
+            lane.count -= 1;
+            if let Some((_, count)) = self.runs.get_mut(&of.run) {
+                *count -= 1;
+                if *count == 0 {
+                    lane.runs -= 1;
+                    self.runs.remove(&of.run);
+                }
             }
         }
+        self.take_turns(of);
         Some(entry)
     }
 
-    fn pop(&mut self) -> Option<Ready> {
-        let (mark, serial) = *self.order.first()?;
-        let shares = self.shares.len().max(1) as u64;
-        let BacklogEntry { ready, .. } = self.take(serial)?;
-        self.mark = self.mark.max(mark).saturating_add(stride(&ready) / shares);
-        Some(ready)
+    /// What changes the turn of a key and a lane comes between this and [`Level::take_turns`].
+    fn leave_turns(&mut self, of: Hashes) {
+        if let Some(key) = self.keys.get(&of.key) {
+            self.key_turns.remove(&(key.mark, key.turn, of.key));
+            self.ahead.remove(&(key.mark, of.key));
+        }
+        if let Some(lane) = self.lanes.get(&of.lane) {
+            self.lane_turns.remove(&(of.key, lane.turn, of.lane));
+        }
     }
+
+    fn take_turns(&mut self, of: Hashes) {
+        match self.keys.get(&of.key) {
+            Some(key) if key.count == 0 && key.mark > self.mark => {
+                self.ahead.insert((key.mark, of.key));
+            }
+            Some(key) if key.count == 0 => drop(self.keys.remove(&of.key)),
+            Some(key) if !key.is_held => drop(self.key_turns.insert((key.mark, key.turn, of.key))),
+            Some(_) | None => {}
+        }
+        match self.lanes.get(&of.lane) {
+            Some(lane) if lane.count > 0 => drop(self.lane_turns.insert((of.key, lane.turn, of.lane))),
+            Some(_) => drop(self.lanes.remove(&of.lane)),
+            None => {}
+        }
+    }
+
+    /// The serial of what goes next of a key.
+    fn head(&self, key: u64) -> Option<i64> {
+        let lanes = (key, i64::MIN, 0)..=(key, i64::MAX, u64::MAX);
+        let (_, _, lane) = *self.lane_turns.range(lanes).next()?;
+        let (_, _, serial) = *self.order.range((lane, 0, i64::MIN)..=(lane, u64::MAX, i64::MAX)).next()?;
+        Some(serial)
+    }
+
+    fn pop(&mut self, rules: &mut impl TurnRules) -> Option<Ready> {
+        loop {
+            let (mark, turn, key) = *self.key_turns.first()?;
+            let serial = self.head(key)?;
+            let ready = &self.entries.get(&serial)?.ready;
+            if rules.holds(ready) {
+                self.key_turns.remove(&(mark, turn, key));
+                self.keys.get_mut(&key)?.is_held = true;
+                continue;
+            }
+            let marks = marks(rules.stride(ready));
+            self.mark = self.mark.max(mark).saturating_add(marks / self.key_turns.len().max(1) as u64);
+            let entry = self.take(serial, Some(marks))?;
+            self.forget_passed();
+            return Some(entry.ready);
+        }
+    }
+
+    /// Keys without a task are forgotten when one that comes anew begins no earlier.
+    fn forget_passed(&mut self) {
+        while let Some((mark, key)) = self.ahead.first().copied()
+            && mark <= self.mark
+        {
+            self.ahead.remove(&(mark, key));
+            self.keys.remove(&key);
+        }
+    }
+
+    /// What it missed meanwhile is not made up for.
+    fn release(&mut self, key: u64) {
+        let Some(state) = self.keys.get_mut(&key).filter(|state| state.is_held) else { return };
+        state.is_held = false;
+        self.ahead.remove(&(state.mark, key));
+        state.mark = state.mark.max(self.mark);
+        match state.count {
+            0 => drop(self.keys.remove(&key)),
+            _waiting => drop(self.key_turns.insert((state.mark, state.turn, key))),
+        }
+    }
+}
+
+fn marks(stride: u32) -> u64 {
+    u64::from(stride) * MARKS_PER_STRIDE
 }
 
 /// The hash of a [`ReadyId`].
@@ -181,70 +353,50 @@ fn is_same(one: &Ready, other: &Ready) -> bool {
     }
 }
 
-/// The hash of who takes turns: its run, or the key that it names.
-fn share(hashes: &RandomState, ready: &Ready) -> u64 {
-    match ready {
-        Ready::Task(task) if task.precedence.fairness_key.is_empty() => hashes.hash_one((0, &task.run)),
-        Ready::Task(task) => hashes.hash_one((1, &task.precedence.fairness_key)),
-        Ready::Query { run, .. } => hashes.hash_one((0, run)),
-    }
-}
-
-impl Level {
-    fn lane(&mut self, partition: u32, is_first: bool) -> &mut RunBacklog {
-        let lane = self.partitions.entry(partition).or_default();
-        if lane.entries.is_empty() {
-            match is_first {
-                true => self.turns.push_front(partition),
-                false => self.turns.push_back(partition),
-            }
-        }
-        lane
-    }
-
-    fn pop(&mut self) -> Option<Ready> {
-        let partition = self.turns.pop_front()?;
-        let lane = self.partitions.get_mut(&partition)?;
-        let ready = lane.pop()?;
-        self.count -= 1;
-        match lane.entries.is_empty() {
-            true => drop(self.partitions.remove(&partition)),
-            false => self.turns.push_back(partition),
-        }
-        Some(ready)
-    }
-
-    fn oldest_ms(&self) -> Option<i64> {
-        self.partitions.values().filter_map(|lane| Some(lane.entries.first_key_value()?.1.offered_ms)).min()
-    }
-}
-
 impl Backlog {
     /// Something waits from now on.
     pub fn push(&mut self, offered_ms: i64, ready: Ready) {
-        let level = self.levels.entry(ready.level()).or_default();
-        level.count += usize::from(level.lane(ready.partition(), false).push(offered_ms, ready));
+        self.levels.entry(ready.level()).or_default().push(offered_ms, ready);
     }
 
     /// Something that was the next one is the next one again.
     pub fn push_first(&mut self, offered_ms: i64, ready: Ready) {
-        let level = self.levels.entry(ready.level()).or_default();
-        level.count += usize::from(level.lane(ready.partition(), true).push_first(offered_ms, ready));
+        self.levels.entry(ready.level()).or_default().push_first(offered_ms, ready);
     }
 
-    /// What goes next.
-    pub fn pop(&mut self) -> Option<Ready> {
-        let mut first = self.levels.first_entry()?;
-        let ready = first.get_mut().pop();
-        if first.get().count == 0 {
-            first.remove();
+    /// What goes next; none where nothing waits, or nothing may go.
+    pub fn pop(&mut self, rules: &mut impl TurnRules) -> Option<Ready> {
+        let next = self.levels.iter_mut().find_map(|(number, level)| Some((*number, level.pop(rules)?)));
+        let (number, ready) = next?;
+        if self.levels.get(&number).is_some_and(|level| level.entries.is_empty()) {
+            self.levels.remove(&number);
         }
-        ready
+        Some(ready)
+    }
+
+    /// A fairness key that the rules have held takes turns again; empty = what has none.
+    pub fn release(&mut self, fairness_key: &str) {
+        for level in self.levels.values_mut() {
+            level.release(level.hashes.hash_one(fairness_key));
+        }
+    }
+
+    /// So do all of them.
+    pub fn release_all(&mut self) {
+        for level in self.levels.values_mut() {
+            let held = level.keys.iter().filter(|(_, state)| state.is_held).map(|(key, _)| *key);
+            held.collect::<Vec<_>>().into_iter().for_each(|key| level.release(key));
+        }
     }
 
     /// How much waits.
     pub fn len(&self) -> usize {
-        self.levels.values().map(|level| level.count).sum()
+        self.levels.values().map(|level| level.entries.len()).sum()
+    }
+
+    /// How many fairness keys share it, at all levels; what has none counts as one.
+    pub fn keys(&self) -> usize {
+        self.levels.values().map(|level| level.keys.len()).sum()
     }
 
     /// True where nothing waits.
@@ -254,19 +406,22 @@ impl Backlog {
 
     /// How much waits at each level, and since when the oldest of it.
     pub fn levels(&self) -> impl Iterator<Item = (u8, usize, i64)> {
-        self.levels.iter().filter_map(|(level, row)| Some((*level, row.count, row.oldest_ms()?)))
+        let oldest_ms = |level: &Level| Some(level.entries.first_key_value()?.1.offered_ms);
+        self.levels
+            .iter()
+            .filter_map(move |(number, level)| Some((*number, level.entries.len(), oldest_ms(level)?)))
     }
 
     /// What waits under an id.
     pub fn find(&self, id: &ReadyId) -> Option<&Ready> {
-        let lanes = self.levels.values().flat_map(|level| level.partitions.values());
-        let mut all = lanes.flat_map(|lane| lane.entries.values()).map(|entry| &entry.ready);
+        let mut all = self.levels.values().flat_map(|level| level.entries.values()).map(|entry| &entry.ready);
         all.find(|ready| ReadyId::of(ready) == *id)
     }
 
     /// Everything, as it would go.
     pub fn into_all(mut self) -> impl Iterator<Item = Ready> {
-        std::iter::from_fn(move || self.pop())
+        self.release_all();
+        std::iter::from_fn(move || self.pop(&mut OwnPriority))
     }
 }
 
@@ -278,182 +433,25 @@ impl Ready {
             Self::Query { .. } => LEVEL_DEFAULT,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use std::num::NonZeroU64;
-
-    use super::*;
-    use crate::model::keys::WorkflowKey;
-
-    fn task(workflow: &str, id: i64, precedence: TaskPriority) -> Ready {
-        let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
-        let (partition, scheduled_event_id, attempt) = (1, id, 1);
-        let (normal_queue, offered_by, term) = (None, None, None);
-        Ready::Task(TaskRef {
-            partition,
-            run,
-            scheduled_event_id,
-            attempt,
-            stamp: 0,
-            normal_queue,
-            precedence,
-            offered_by,
-            term,
-        })
-    }
-
-    fn plain(workflow: &str, id: i64) -> Ready {
-        task(workflow, id, TaskPriority::default())
-    }
-
-    fn ids(backlog: &mut Backlog, count: usize) -> Vec<i64> {
-        let popped = std::iter::from_fn(|| backlog.pop()).take(count);
-        popped.map(|ready| if let Ready::Task(task) = ready { task.scheduled_event_id } else { -1 }).collect()
-    }
-
-    #[test]
-    fn one_that_waits_takes_little() {
-        // With its place in the order, its share and its id some 240 bytes, and its key: a million may wait.
-        assert!(size_of::<BacklogEntry>() <= 128, "{}", size_of::<BacklogEntry>());
-    }
-
-    #[test]
-    fn a_run_with_ten_thousand_tasks_delays_others_by_a_turn() {
-        let mut backlog = Backlog::default();
-        (0..10_000).for_each(|id| backlog.push(0, plain("flood", id)));
-        assert_eq!(ids(&mut backlog, 3), [0, 1, 2]);
-        backlog.push(0, plain("one", -10));
-        backlog.push(0, plain("two", -20));
-        backlog.push(0, plain("two", -21));
-        let next = ids(&mut backlog, 6);
-        assert!(next.iter().position(|id| *id == -10).is_some_and(|turn| turn <= 2), "{next:?}");
-        assert!(next.contains(&-20) && next.contains(&-21), "{next:?}");
-        assert_eq!(ids(&mut backlog, usize::MAX).len(), 10_000 - 3 - 3);
-        assert!(backlog.is_empty());
-    }
-
-    #[test]
-    fn whoever_comes_anew_all_the_time_keeps_no_second_task_waiting() {
-        let mut backlog = Backlog::default();
-        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
-        backlog.push(0, plain("two", -1));
-        backlog.push(0, plain("two", -2));
-        let mut seen = Vec::new();
-        for turn in 100..400 {
-            seen.extend(ids(&mut backlog, 1));
-            backlog.push(0, plain(&format!("w{turn}"), turn));
+    /// Of a task; a query has none.
+    pub fn priority(&self) -> Option<&TaskPriority> {
+        match self {
+            Self::Task(task) => Some(&task.precedence),
+            Self::Query { .. } => None,
         }
-        let at = |id| seen.iter().position(|seen| *seen == id).expect("it has had its turn");
-        assert!(at(-1) <= 101 && at(-2) <= 205, "{} and {}: about a turn of a hundred each", at(-1), at(-2));
     }
 
-    #[test]
-    fn what_is_offered_again_and_again_keeps_its_turn_and_puts_nothing_off() {
-        let mut backlog = Backlog::default();
-        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
-        for _ in 0..10 {
-            (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+    /// The run whose task it is, or that is asked.
+    fn run(&self) -> &RunKey {
+        match self {
+            Self::Task(task) => &task.run,
+            Self::Query { run, .. } => run,
         }
-        assert_eq!(backlog.len(), 100);
-        assert_eq!(ids(&mut backlog, 2), [0, 1]);
-        // Its turn was begun and not ended; meanwhile it is offered again.
-        backlog.push(0, plain("w0", 0));
-        backlog.push_first(0, plain("w0", 0));
-        assert_eq!((backlog.len(), ids(&mut backlog, 1)), (99, vec![0]));
-        backlog.push(0, plain("w50", 1_000));
-        let next = ids(&mut backlog, 99);
-        assert_eq!(next.len(), 99);
-        assert_eq!(next.iter().position(|id| *id == 50), Some(48));
-        assert!(next.contains(&1_000) && backlog.is_empty());
     }
 
-    #[test]
-    fn what_an_earlier_owner_offers_late_does_not_stand_for_what_a_later_one_has_offered() {
-        let of = |term| match plain("w", 1) {
-            Ready::Task(task) => Ready::Task(TaskRef { term: NonZeroU64::new(term), ..task }),
-            query @ Ready::Query { .. } => query,
-        };
-        let term = |ready: Option<Ready>| ready.expect("it waits").term().map(NonZeroU64::get);
-        let terms = |offers: &[u64]| {
-            let mut backlog = Backlog::default();
-            offers.iter().for_each(|term| backlog.push(0, of(*term)));
-            let first = term(backlog.pop());
-            // It was being handed out while another one was offered.
-            offers.iter().rev().for_each(|term| backlog.push_first(0, of(*term)));
-            assert_eq!(backlog.len(), 1);
-            (first, term(backlog.pop()))
-        };
-        assert_eq!(terms(&[1, 9]), (Some(9), Some(9)));
-        assert_eq!(terms(&[9, 1]), (Some(9), Some(9)));
-        assert_eq!(terms(&[7, 7]), (Some(7), Some(7)));
-        assert_eq!(terms(&[9, 0]).0, None, "where nobody knows the last one counts");
-        assert_eq!(terms(&[0, 9]).0, Some(9));
-    }
-
-    #[test]
-    fn questions_take_turns_as_their_runs_do() {
-        let mut backlog = Backlog::default();
-        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
-        for asked in 0..50 {
-            let run =
-                WorkflowKey::new("n", &format!("asked-{asked}")).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
-            let (query_id, normal_queue, offered_by) = (format!("1-{asked}"), None, None);
-            backlog.push(0, Ready::Query { partition: 1, run, query_id, normal_queue, offered_by });
-        }
-        let mut answered = 0;
-        for turn in 100..250 {
-            answered += usize::from(ids(&mut backlog, 1) == [-1]);
-            backlog.push(0, plain(&format!("w{turn}"), turn));
-        }
-        assert_eq!(answered, 50, "behind those that came before them");
-    }
-
-    #[test]
-    fn runs_with_one_task_each_go_as_they_came() {
-        let mut backlog = Backlog::default();
-        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
-        assert_eq!(ids(&mut backlog, 50), (0..50).collect::<Vec<_>>());
-        (100..150).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
-        assert_eq!(ids(&mut backlog, 100), (50..150).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_higher_priority_goes_first_whatever_waits() {
-        let mut backlog = Backlog::default();
-        for (number, level) in (0..).zip([5, 4, 3, 2, 1, 1, 5]) {
-            let precedence = TaskPriority { level, ..TaskPriority::default() };
-            let id = 10 * i64::from(level) + number;
-            backlog.push(i64::from(level), task(&format!("w{level}"), id, precedence));
-        }
-        let levels: Vec<_> = backlog.levels().collect();
-        assert_eq!(levels, [(1, 2, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4), (5, 2, 5)]);
-        assert_eq!(ids(&mut backlog, 9), [14, 15, 23, 32, 41, 50, 56]);
-    }
-
-    #[test]
-    fn keys_share_by_weight_whatever_runs_they_come_from() {
-        let mut backlog = Backlog::default();
-        let of =
-            |key: &str, stride| TaskPriority { fairness_key: key.into(), stride, ..TaskPriority::default() };
-        for id in 0..1_000 {
-            backlog.push(0, task(&format!("l{id}"), 1, of("light", 900)));
-            backlog.push(0, task(&format!("h{id}"), 0, of("heavy", 100)));
-        }
-        let light: i64 = ids(&mut backlog, 500).iter().sum();
-        assert!((45..=55).contains(&light), "one in ten of 500: {light}");
-    }
-
-    #[test]
-    fn what_comes_back_is_the_next_one_and_nothing_is_forgotten() {
-        let mut backlog = Backlog::default();
-        [1, 2, 3].into_iter().for_each(|id| backlog.push(id, plain("w", id)));
-        let (one, two) = (backlog.pop().expect("it waits"), backlog.pop().expect("it waits"));
-        backlog.push_first(2, two);
-        backlog.push_first(1, one);
-        assert_eq!(backlog.levels().collect::<Vec<_>>(), [(3, 3, 1)]);
-        assert_eq!(ids(&mut backlog, 9), [1, 2, 3]);
-        assert_eq!((backlog.len(), backlog.pop()), (0, None));
+    /// The fairness key that it names.
+    pub fn fairness_key(&self) -> Option<&str> {
+        self.priority().map(|priority| &*priority.fairness_key).filter(|key| !key.is_empty())
     }
 }

@@ -1,15 +1,21 @@
 //! Offers on their way to the home of their queues: a window of each queue's is there, the rest waits here, where the tasks are.
-//! Queues and partitions take turns, and so do runs in each, so a flood of one keeps nobody else waiting. What the home holds is bounded whatever waits
-//! at owners: by [`AWAY_MAX`] for each of them, and [`LANE_AWAY_MIN`] for each queue and partition beyond.
+//! Queues, their levels and partitions take turns, and so do fairness keys and runs in each, so a flood of one keeps nobody else
+//! waiting. At the home is some of each key, as far as there is room: the home decides whose turn it is, and which key waits for
+//! its rate. What the home holds is bounded whatever waits at owners: by [`AWAY_MAX`] for each of them, and [`LANE_AWAY_MIN`] for
+//! each queue, level and partition beyond.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroU64;
 
-use crate::matching::dispatcher::{Backlog, ReadyId};
+use crate::matching::backlog::{Backlog, OwnPriority, ReadyId, TurnRules};
 use crate::model::task_types::{Offer, QueueKey, Ready};
 
-/// Offers of one queue and partition that are at the home at once: more than are handed out while one message is under way.
+/// Offers of one queue, level and partition that are at the home at once: more than are handed out while one message is under way.
 pub const LANE_AWAY_MAX: usize = 500;
+/// The same, with those of fairness keys that have few there: a rate may hold back what others have there.
+pub const LANE_KEYS_AWAY_MAX: usize = 4_000;
+/// Offers of one fairness key, where a lane has as many at the home as it may.
+const KEY_AWAY_MIN: usize = 8;
 /// The same, where a home has as many of this node as it may.
 pub const LANE_AWAY_MIN: usize = 8;
 /// Offers of all queues that one home has of this node.
@@ -18,17 +24,25 @@ pub const AWAY_MAX: usize = 50_000;
 /// What waits for one home, and what is there.
 #[derive(Default)]
 pub struct CreditWindow {
-    lanes: HashMap<FairnessKey, LaneState>,
+    lanes: HashMap<LaneKey, LaneState>,
     /// Lanes with something that may go now.
-    turns: VecDeque<FairnessKey>,
+    turns: VecDeque<LaneKey>,
     /// Lanes that may go on once the home has fewer of this node.
-    blocked: VecDeque<FairnessKey>,
-    /// With the terms that they were offered in.
-    away: HashMap<ReadyId, (FairnessKey, Option<NonZeroU64>)>,
+    blocked: VecDeque<LaneKey>,
+    away: HashMap<ReadyId, AtHome>,
 }
 
-/// Who takes turns.
-type FairnessKey = (QueueKey, u32);
+/// Who takes turns: a queue, a partition and a level. A lower level of the same keeps a higher one from nothing.
+type LaneKey = (QueueKey, u32, u8);
+
+/// What is at the home.
+#[derive(Debug, PartialEq, Eq)]
+struct AtHome {
+    lane: LaneKey,
+    fairness_key: Box<str>,
+    /// The term that it was offered in.
+    term: Option<NonZeroU64>,
+}
 
 #[derive(Default)]
 struct LaneState {
@@ -36,6 +50,10 @@ struct LaneState {
     /// What waits, so that nothing does twice.
     ids: HashSet<ReadyId>,
     away: usize,
+    /// By fairness key.
+    away_of_keys: HashMap<Box<str>, usize>,
+    /// All that waits is of keys that have enough at the home.
+    is_held: bool,
     /// It is among the turns.
     is_listed: bool,
     /// It waits for the home to have fewer of this node.
@@ -48,9 +66,9 @@ impl CreditWindow {
     /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice in a term: in between others
     /// may have had its partition.
     pub fn push(&mut self, now_ms: i64, Offer { queue, ready }: Offer) {
-        let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
+        let (id, lane) = (ReadyId::of(&ready), lane_of(queue, &ready));
         match self.away.get(&id) {
-            Some((there, term)) if *there == lane && ready.is_as_late_as(*term) => return,
+            Some(there) if there.lane == lane && ready.is_as_late_as(there.term) => return,
             // It has left that queue, or is there for a former owner.
             Some(_elsewhere) => self.taken(&ready),
             None => {}
@@ -58,6 +76,7 @@ impl CreditWindow {
         let state = self.lanes.entry(lane.clone()).or_default();
         state.ids.insert(id);
         state.waiting.push(now_ms, ready);
+        state.is_held = false;
         self.list(lane);
     }
 
@@ -70,7 +89,7 @@ impl CreditWindow {
             let is_full = self.away.len() >= AWAY_MAX;
             let Some(state) = self.lanes.get_mut(&lane) else { continue };
             state.is_listed = false;
-            if state.waiting.is_empty() || state.away >= LANE_AWAY_MAX {
+            if !state.has_more() {
                 // Listed again when there is something, or room.
                 continue;
             }
@@ -81,14 +100,15 @@ impl CreditWindow {
                 }
                 continue;
             }
-            let Some(ready) = state.waiting.pop() else { continue };
-            let id = ReadyId::of(&ready);
+            let Some(ready) = state.next() else { continue };
+            let (id, fairness_key) = (ReadyId::of(&ready), ready.fairness_key().unwrap_or_default().into());
             state.ids.remove(&id);
-            state.away += 1;
             // What waits in two queues is at the home for the one that it joined last.
-            let former = self.away.insert(id, (lane.clone(), ready.term()));
-            if let Some(state) = former.and_then(|(former, _)| self.lanes.get_mut(&former)) {
-                state.away -= 1;
+            let away = AtHome { lane: lane.clone(), fairness_key, term: ready.term() };
+            if let Some(former) = self.away.insert(id, away)
+                && let Some(state) = self.lanes.get_mut(&former.lane)
+            {
+                state.came_back(&former.fairness_key);
             }
             offers.push(Offer { queue: lane.0.clone(), ready });
             self.list(lane);
@@ -113,16 +133,17 @@ impl CreditWindow {
 
     /// What waits here for a queue: how much at each level, and since when the oldest of it.
     pub fn of_queue(&self, queue: &QueueKey) -> impl Iterator<Item = (u8, usize, i64)> {
-        let states = self.lanes.iter().filter(move |((of, _), _)| of == queue);
+        let states = self.lanes.iter().filter(move |((of, ..), _)| of == queue);
         states.flat_map(|(_, state)| state.waiting.levels())
     }
 
     /// These have not gone: they are the next ones again.
     pub fn back(&mut self, now_ms: i64, offers: Vec<Offer>) {
         for Offer { queue, ready } in offers.into_iter().rev() {
-            let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
+            let (id, lane) = (ReadyId::of(&ready), lane_of(queue, &ready));
             // Forgotten meanwhile, it is offered anew by whoever has it.
-            if self.away.get(&id) != Some(&(lane.clone(), ready.term())) {
+            let is_there = |away: &AtHome| away.lane == lane && away.term == ready.term();
+            if !self.away.get(&id).is_some_and(is_there) {
                 continue;
             }
             self.taken(&ready);
@@ -136,9 +157,9 @@ impl CreditWindow {
 
     /// Somebody is to get this: the home has it no more.
     pub fn taken(&mut self, ready: &Ready) {
-        let Some((lane, _)) = self.away.remove(&ReadyId::of(ready)) else { return };
+        let Some(AtHome { lane, fairness_key, .. }) = self.away.remove(&ReadyId::of(ready)) else { return };
         if let Some(state) = self.lanes.get_mut(&lane) {
-            state.away -= 1;
+            state.came_back(&fairness_key);
             state.is_blocked &= state.away >= LANE_AWAY_MIN;
             match state.away == 0 && state.waiting.is_empty() && !state.is_listed {
                 true => drop(self.lanes.remove(&lane)),
@@ -163,9 +184,9 @@ impl CreditWindow {
 
     /// Nothing of these queues and partitions is this node's to offer any more.
     pub fn forget(&mut self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
-        let stays = |(queue, partition): &FairnessKey| !is_gone(queue, *partition);
+        let stays = |(queue, partition, _): &LaneKey| !is_gone(queue, *partition);
         self.lanes.retain(|lane, _| stays(lane));
-        self.away.retain(|_, (lane, _)| stays(lane));
+        self.away.retain(|_, away| stays(&away.lane));
         self.turns.retain(stays);
         self.blocked.retain(stays);
         let free = AWAY_MAX.saturating_sub(self.away.len()).min(self.blocked.len());
@@ -173,16 +194,72 @@ impl CreditWindow {
     }
 
     /// A lane that has something to send and room for it takes turns.
-    fn list(&mut self, lane: FairnessKey) {
+    fn list(&mut self, lane: LaneKey) {
         if let Some(state) = self.lanes.get_mut(&lane)
             && !state.is_listed
             && !state.is_blocked
-            && !state.waiting.is_empty()
-            && state.away < LANE_AWAY_MAX
+            && state.has_more()
         {
             state.is_listed = true;
             self.turns.push_back(lane);
         }
+    }
+}
+
+fn lane_of(queue: QueueKey, ready: &Ready) -> LaneKey {
+    (queue, ready.partition(), ready.level())
+}
+
+impl LaneState {
+    /// Something may go, or it is not known yet that nothing may.
+    fn has_more(&self) -> bool {
+        !self.waiting.is_empty() && !self.is_held && self.away < LANE_KEYS_AWAY_MAX
+    }
+
+    /// What goes next, and is at the home from now on.
+    fn next(&mut self) -> Option<Ready> {
+        let even = if self.away < LANE_AWAY_MAX { LANE_AWAY_MAX / self.waiting.keys().max(1) } else { 0 };
+        let mut room = KeyRoom { away: &self.away_of_keys, of_each: even.max(KEY_AWAY_MIN) };
+        let next = self.waiting.pop(&mut room);
+        self.is_held = next.is_none();
+        let ready = next?;
+        self.away += 1;
+        let key = ready.fairness_key().unwrap_or_default();
+        match self.away_of_keys.get_mut(key) {
+            Some(count) => *count += 1,
+            None => drop(self.away_of_keys.insert(key.into(), 1)),
+        }
+        Some(ready)
+    }
+
+    /// The home has one of a fairness key less.
+    fn came_back(&mut self, fairness_key: &str) {
+        self.away -= 1;
+        if let Some(count) = self.away_of_keys.get_mut(fairness_key) {
+            *count -= 1;
+            if *count == 0 {
+                self.away_of_keys.remove(fairness_key);
+            }
+        }
+        self.waiting.release(fairness_key);
+        self.is_held = false;
+    }
+}
+
+/// How much of each fairness key may be at the home.
+struct KeyRoom<'a> {
+    away: &'a HashMap<Box<str>, usize>,
+    of_each: usize,
+}
+
+impl TurnRules for KeyRoom<'_> {
+    fn stride(&self, ready: &Ready) -> u32 {
+        OwnPriority.stride(ready)
+    }
+
+    fn holds(&mut self, ready: &Ready) -> bool {
+        let away = self.away.get(ready.fairness_key().unwrap_or_default()).copied();
+        away.unwrap_or(0) >= self.of_each
     }
 }
 
@@ -356,5 +433,59 @@ mod tests {
         assert!(window.next(9).is_empty());
         window.back(0, gone);
         assert_eq!(names(&window.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");
+    }
+
+    /// Of a queue with these levels and fairness keys.
+    fn ranked(id: i64, level: u8, key: &str) -> Offer {
+        let Offer { queue, ready } = offer("q", 1, id);
+        let Ready::Task(task) = ready else { unreachable!("it is a task") };
+        let precedence = TaskPriority { level, fairness_key: key.into(), ..TaskPriority::default() };
+        Offer { queue, ready: Ready::Task(TaskRef { precedence, ..task }) }
+    }
+
+    #[test]
+    fn what_is_urgent_goes_whatever_else_fills_the_window() {
+        let mut window = CreditWindow::default();
+        (0..1_000).for_each(|id| window.push(0, ranked(id, 5, "")));
+        assert_eq!(window.next(usize::MAX).len(), LANE_AWAY_MAX);
+        window.push(0, ranked(-1, 1, ""));
+        assert_eq!(names(&window.next(9)), [("q".into(), 1, -1)]);
+    }
+
+    #[test]
+    fn keys_that_wait_for_their_rates_at_the_home_leave_room_for_others() {
+        let mut window = CreditWindow::default();
+        (0..2_000).for_each(|id| window.push(0, ranked(id, 3, "slow")));
+        let slow = window.next(usize::MAX);
+        assert_eq!(slow.len(), LANE_AWAY_MAX, "all of it, as nothing else waits");
+        (0..2_000).for_each(|id| window.push(0, ranked(-1 - id, 3, "fast")));
+        for round in 0..2_000 / KEY_AWAY_MIN {
+            let next = window.next(usize::MAX);
+            assert!(next.len() == KEY_AWAY_MIN && names(&next).iter().all(|(.., id)| *id < 0), "{round}");
+            next.iter().for_each(|offer| window.taken(&offer.ready));
+        }
+        assert!(window.next(usize::MAX).is_empty());
+        let back = slow.iter().map(|offer| window.taken(&offer.ready)).count();
+        assert_eq!((back, window.next(usize::MAX).len()), (LANE_AWAY_MAX, LANE_AWAY_MAX));
+    }
+
+    #[test]
+    fn many_keys_have_few_tasks_each_at_the_home_and_all_go_in_the_end() {
+        let mut window = CreditWindow::default();
+        let keys = 2 * LANE_KEYS_AWAY_MAX / KEY_AWAY_MIN;
+        for key in 0..keys {
+            (0..20).for_each(|id| window.push(0, ranked((20 * key + id) as i64, 3, &key.to_string())));
+        }
+        let mut there = VecDeque::from(window.next(usize::MAX));
+        assert_eq!(there.len(), LANE_KEYS_AWAY_MAX);
+        let mut count = 0;
+        while let Some(first) = there.pop_front() {
+            window.taken(&first.ready);
+            count += 1;
+            there.extend(window.next(usize::MAX));
+            assert!(there.len() <= LANE_KEYS_AWAY_MAX);
+        }
+        assert_eq!(count, 20 * keys);
+        assert!(window.lanes.is_empty() && window.away.is_empty(), "nothing is remembered");
     }
 }

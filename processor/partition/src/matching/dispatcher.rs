@@ -5,12 +5,13 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::matching::idle_queues::{QueueCensus, QueuePlace};
+use crate::matching::queue_rates::QueueRates;
 use crate::matching::remote::RemoteQueues;
 use crate::matching::server_queues::ServerQueues;
 use crate::matching::throughput::Throughput;
@@ -22,6 +23,7 @@ use crate::model::types::{Delivery, Poll};
 
 pub use crate::matching::backlog::{Backlog, ReadyId};
 pub use crate::matching::idle_queues::{QueueCounts, QueueLimits};
+pub use crate::matching::queue_rates::QueueConfig;
 pub use crate::matching::status::{LevelStatus, PollerStatus, QueueStatus};
 
 /// How long after its last poll a sticky queue still counts as polled, in ms.
@@ -43,6 +45,8 @@ pub struct Dispatcher {
     clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
     own: Weak<Dispatcher>,
     server_queues: ServerQueues,
+    /// What operators have configured, whether or not there is such a queue here.
+    configs: RwLock<HashMap<QueueKey, Arc<QueueConfig>>>,
     /// None where this node is the only one.
     pub(crate) homes: OnceLock<Arc<dyn RemoteQueues>>,
 }
@@ -56,9 +60,7 @@ pub(crate) struct Queue {
     pub(crate) pollers: HashMap<String, Poller>,
     pub(crate) last_poll_ms: i64,
     pub(crate) retired: bool,
-    /// What the poll that came last has said.
-    pub(crate) rate_per_second: Option<f64>,
-    next_task_ms: f64,
+    pub(crate) rates: QueueRates,
     pub(crate) flows: Throughput,
     /// Of a sticky queue.
     normal_queue: Option<String>,
@@ -98,6 +100,7 @@ impl Dispatcher {
             clock: Box::new(clock),
             own: own.clone(),
             server_queues: ServerQueues::default(),
+            configs: RwLock::default(),
             homes: OnceLock::new(),
         })
     }
@@ -142,9 +145,9 @@ impl Dispatcher {
             Some(queue) if !queue.ready.is_empty() => Some(self.census.enter(&key.namespace_id)),
             Some(_) | None => Some(self.census.admit(&key.namespace_id)?),
         };
-        let queue = shard.entry(key.clone()).or_default();
+        let queue = self.queue(&mut shard, key);
         queue.place = place.or(queue.place.take());
-        queue.limit(rate_per_second, (self.clock)());
+        queue.rates.limit(rate_per_second, (self.clock)());
         Ok(())
     }
 
@@ -167,7 +170,7 @@ impl Dispatcher {
         let key = QueueKey::of(&waiting.poll);
         let pair = {
             let mut shard = self.shard(&key);
-            let queue = shard.entry(key).or_default();
+            let queue = self.queue(&mut shard, &key);
             queue.saw(&waiting.poll, now_ms);
             let enter = || self.census.enter(&waiting.poll.namespace_id);
             queue.place.get_or_insert_with(enter);
@@ -236,6 +239,7 @@ impl Dispatcher {
                     ended.append(&mut queue.waiting);
                 }
                 queue.ready = Backlog::default();
+                queue.rates.forget_held();
                 queue.flows = Throughput::default();
                 !is_far
             });
@@ -259,18 +263,46 @@ impl Dispatcher {
                 !is_gone
             });
         }
+        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
+        configs.retain(|key, _| key.namespace_id != namespace_id);
+        drop(configs);
         if let Some(homes) = self.homes.get() {
             homes.forget_namespace(namespace_id);
         }
+    }
+
+    /// An operator has configured a queue; none = it is not configured any more. What may go by that goes within a second.
+    pub fn configure(&self, key: &QueueKey, config: Option<QueueConfig>) {
+        let config = config.map(Arc::new);
+        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
+        match &config {
+            Some(config) => drop(configs.insert(key.clone(), Arc::clone(config))),
+            None => drop(configs.remove(key)),
+        }
+        drop(configs);
+        // A queue that is made from here on finds it.
+        if let Some(queue) = self.shard(key).get_mut(key) {
+            queue.rates.configure(config, (self.clock)());
+            queue.ready.release_all();
+        }
+    }
+
+    pub(crate) fn config(&self, key: &QueueKey) -> Option<Arc<QueueConfig>> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn queue<'a>(&self, shard: &'a mut Shard, key: &QueueKey) -> &'a mut Queue {
+        let made = || Box::new(Queue { rates: QueueRates::new(self.config(key)), ..Queue::default() });
+        shard.entry(key.clone()).or_insert_with(made)
     }
 
     /// Something ready joins a queue; what is to be handed out now.
     pub(crate) fn put(&self, key: &QueueKey, ready: Ready) -> Option<(Ready, Waiting)> {
         let now_ms = (self.clock)();
         let mut shard = self.shard(key);
-        let queue = match shard.get_mut(key) {
-            Some(queue) => queue,
-            None => shard.entry(key.clone()).or_default(),
+        let queue = match shard.contains_key(key) {
+            true => shard.get_mut(key)?,
+            false => self.queue(&mut shard, key),
         };
         if queue.normal_queue.is_none() {
             queue.normal_queue = ready.normal_queue().map(str::to_owned);
@@ -402,36 +434,18 @@ impl Queue {
             self.settle();
             return None;
         }
-        if !self.may_hand_out(now_ms) {
+        self.rates.released(now_ms).iter().for_each(|key| self.ready.release(key));
+        let may_hand_out = self.rates.may_hand_out(now_ms);
+        let next = may_hand_out.then(|| self.ready.pop(&mut self.rates.at(now_ms))).flatten();
+        let Some(ready) = next else {
             self.flows.held(now_ms);
             return None;
-        }
-        let ready = self.ready.pop()?;
+        };
         let (_, waiting) = self.waiting.pop_first()?;
+        self.rates.count(&ready, now_ms);
         self.settle();
         self.flows.handed(ready.level(), now_ms);
         Some((ready, *waiting))
-    }
-
-    /// The poll that comes last says how much may be handed out.
-    fn limit(&mut self, rate_per_second: Option<f64>, now_ms: i64) {
-        if std::mem::replace(&mut self.rate_per_second, rate_per_second) != rate_per_second
-            && let Some(rate) = rate_per_second.filter(|rate| *rate > 0.0)
-        {
-            // What the former rate holds back waits no longer than the new one has it wait.
-            self.next_task_ms = self.next_task_ms.min(now_ms as f64 + 1000.0 / rate);
-        }
-    }
-
-    /// Counts a task against the queue's rate; false where it has to wait. Without a limit always true, with one of 0 never.
-    fn may_hand_out(&mut self, now_ms: i64) -> bool {
-        let Some(rate) = self.rate_per_second else { return true };
-        let now_ms = now_ms as f64;
-        if rate <= 0.0 || self.next_task_ms > now_ms {
-            return false;
-        }
-        self.next_task_ms = self.next_task_ms.max(now_ms - 1000.0) + 1000.0 / rate;
-        true
     }
 }
 

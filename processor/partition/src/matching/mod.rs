@@ -6,6 +6,7 @@ pub(crate) mod credit_window;
 pub(crate) mod credit_windows;
 pub(crate) mod dispatcher;
 pub(crate) mod idle_queues;
+pub(crate) mod queue_rates;
 pub(crate) mod remote;
 pub(crate) mod server_queues;
 pub(crate) mod status;

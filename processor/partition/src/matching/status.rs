@@ -16,8 +16,10 @@ pub struct QueueStatus {
     pub pollers: Vec<PollerStatus>,
     /// What waits, comes and goes, by level; only levels that are in use.
     pub levels: BTreeMap<u8, LevelStatus>,
-    /// Activity tasks per second that the queue may hand out; none = no limit.
+    /// Tasks per second that the queue may hand out; none = no limit.
     pub rate_per_second: Option<f64>,
+    /// An operator has said so, and not its workers.
+    pub is_rate_configured: bool,
     /// The rate has held something back within the last half minute.
     pub is_held: bool,
 }
@@ -73,7 +75,11 @@ impl Dispatcher {
     /// What is known of a queue here.
     pub fn status(&self, key: &QueueKey) -> QueueStatus {
         let now_ms = self.now_ms();
-        self.shard(key).get(key).map(|queue| queue.status(now_ms)).unwrap_or_default()
+        if let Some(queue) = self.shard(key).get(key) {
+            return queue.status(now_ms);
+        }
+        let rate_per_second = self.config(key).and_then(|config| config.rate_per_second);
+        QueueStatus { rate_per_second, is_rate_configured: rate_per_second.is_some(), ..Default::default() }
     }
 
     /// See [`crate::Router::queue_status`].
@@ -103,7 +109,8 @@ impl Queue {
             row.backlog_age_ms = now_ms - oldest_ms;
         }
         let is_held = self.flows.is_held(now_ms);
-        QueueStatus { pollers, levels, rate_per_second: self.rate_per_second, is_held }
+        let (rate_per_second, configured) = (self.rates.per_second(), self.rates.configured());
+        QueueStatus { pollers, levels, rate_per_second, is_rate_configured: configured.is_some(), is_held }
     }
 }
 

@@ -7,8 +7,10 @@ use prost::Message;
 pub const LEVEL_DEFAULT: u8 = 3;
 /// The last level; whoever asks for a later one waits here.
 pub const LEVEL_MAX: u8 = 5;
-/// How far a task of weight 1 moves its share on.
-const STRIDE: f32 = 1_000.0;
+/// How far a task of weight 1 moves its share on. Weights up to 1,000 can be told apart by a hundredth.
+pub const STRIDE: u32 = 100_000;
+/// The lightest and the heaviest share; what is beyond counts as these.
+const WEIGHTS: (f32, f32) = (0.001, 1_000.0);
 
 /// A task's place among those that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +19,13 @@ pub struct TaskPriority {
     pub level: u8,
     /// Tasks of one key share a turn; empty = those of one run do.
     pub fairness_key: Box<str>,
-    /// How far a task moves its share on: the heavier the share, the shorter, 1 to 1,000,000.
+    /// How far a task moves its share on: the heavier the share, the shorter, 100 to 100,000,000.
     pub stride: u32,
 }
 
 impl Default for TaskPriority {
     fn default() -> Self {
-        Self { level: LEVEL_DEFAULT, fairness_key: Box::default(), stride: STRIDE as u32 }
+        Self { level: LEVEL_DEFAULT, fairness_key: Box::default(), stride: STRIDE }
     }
 }
 
@@ -39,7 +41,7 @@ struct Priority {
 }
 
 impl TaskPriority {
-    /// As another node has told; 0 = as usual.
+    /// As another node has told it; 0 = as usual.
     pub fn new(level: u32, fairness_key: Box<str>, stride: u32) -> Self {
         let usual = Self::default();
         let level = match u8::try_from(level) {
@@ -67,10 +69,25 @@ impl TaskPriority {
             Ok(level) => level.min(LEVEL_MAX),
             Err(_later) => LEVEL_MAX,
         };
-        // What is no number weighs as much as nothing said.
-        let weight = if weight > 0.0 { weight.clamp(0.001, 1_000.0) } else { 1.0 };
-        Self { level, fairness_key: fairness_key.into(), stride: (STRIDE / weight) as u32 }
+        Self { level, fairness_key: fairness_key.into(), stride: stride(weight) }
     }
+
+    /// Of a share of this weight.
+    #[cfg(test)]
+    pub(crate) fn of_weight(weight: f32) -> Self {
+        Self { stride: stride(weight), ..Self::default() }
+    }
+
+    /// How heavy its share is, 0.001 to 1,000.
+    pub fn weight(&self) -> f64 {
+        f64::from(STRIDE) / f64::from(self.stride.max(1))
+    }
+}
+
+/// How far a task of a share of this weight moves it on. What is no number weighs as much as nothing said.
+pub fn stride(weight: f32) -> u32 {
+    let weight = if weight > 0.0 { weight.clamp(WEIGHTS.0, WEIGHTS.1) } else { 1.0 };
+    (STRIDE as f32 / weight).round() as u32
 }
 
 #[cfg(test)]
@@ -86,7 +103,7 @@ mod tests {
         assert_eq!(TaskPriority::of(None, None), TaskPriority::default());
         let (own, run) = (bytes(1, "", 0.0), bytes(5, "tenant", 2.0));
         let both = TaskPriority::of(Some(&own), Some(&run));
-        assert_eq!(both, TaskPriority { level: 1, fairness_key: "tenant".into(), stride: 500 });
+        assert_eq!(both, TaskPriority { level: 1, fairness_key: "tenant".into(), stride: 50_000 });
         assert_eq!(TaskPriority::of(None, Some(&run)).level, 5);
         assert_eq!(TaskPriority::of(Some(&Bytes::from_static(b"\xff")), None), TaskPriority::default());
     }
@@ -96,10 +113,11 @@ mod tests {
         for (key, level) in [(i32::MIN, 3), (-1, 3), (0, 3), (1, 1), (5, 5), (6, 5), (i32::MAX, 5)] {
             assert_eq!(TaskPriority::of(Some(&bytes(key, "", 0.0)), None).level, level, "{key}");
         }
-        let weights = [(f32::NAN, 1_000), (-1.0, 1_000), (f32::INFINITY, 1), (1e30, 1), (1e-30, 1_000_000)];
+        let weights =
+            [(f32::NAN, STRIDE), (-1.0, STRIDE), (f32::INFINITY, 100), (1e30, 100), (1e-30, 100_000_000)];
         for (weight, stride) in weights {
             let given = TaskPriority::of(Some(&bytes(0, "", weight)), None).stride;
-            assert!(given.abs_diff(stride) <= 1, "{weight}: {given}");
+            assert!(given.abs_diff(stride) <= stride / 1_000, "{weight}: {given}");
         }
     }
 }
