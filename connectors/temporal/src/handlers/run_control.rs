@@ -2,7 +2,7 @@
 
 use everlog_engine::Reply;
 use everlog_engine::machine::operator::run_options::{RunOptions, UpdateRunOptions};
-use everlog_engine::machine::operator::run_pause::{PauseRun, UnpauseRun};
+use everlog_engine::machine::operator::run_pause::{PauseRun, UnpauseRun, check_said};
 use everlog_engine::request::Request;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflow::WorkflowExecutionOptions;
@@ -21,17 +21,6 @@ use crate::codec::validation::Checks;
 use crate::codec::versioning;
 use crate::server::call::Call;
 
-/// Bytes of a reason, an identity and a request id of a pause.
-const SAID_BYTES_MAX: usize = 1_000;
-
-fn check(identity: &str, reason: &str, request_id: &str) -> Result<(), Status> {
-    let said = [("identity", identity), ("reason", reason), ("request id", request_id)];
-    match said.iter().find(|(_, text)| text.len() > SAID_BYTES_MAX) {
-        Some((what, _)) => Err(invalid(format!("{what} is too long."))),
-        None => Ok(()),
-    }
-}
-
 async fn send(call: &Call<'_>, execution: WorkflowExecution, request: Request) -> Result<(), Status> {
     match call.send(call.request_record(execution, request)).await? {
         Reply::Done => Ok(()),
@@ -45,7 +34,7 @@ pub(crate) async fn pause(
 ) -> Result<PauseWorkflowExecutionResponse, Status> {
     let execution = call.checks().run(request.workflow_id, request.run_id)?;
     let PauseWorkflowExecutionRequest { identity, reason, request_id, .. } = request;
-    check(&identity, &reason, &request_id)?;
+    check_said(&identity, &reason, &request_id).map_err(invalid)?;
     send(call, execution, Request::PauseRun(PauseRun { identity, reason, request_id })).await?;
     Ok(PauseWorkflowExecutionResponse::default())
 }
@@ -56,7 +45,7 @@ pub(crate) async fn unpause(
 ) -> Result<UnpauseWorkflowExecutionResponse, Status> {
     let execution = call.checks().run(request.workflow_id, request.run_id)?;
     let UnpauseWorkflowExecutionRequest { identity, reason, request_id, .. } = request;
-    check(&identity, &reason, &request_id)?;
+    check_said(&identity, &reason, &request_id).map_err(invalid)?;
     send(call, execution, Request::UnpauseRun(UnpauseRun { identity, reason, request_id })).await?;
     Ok(UnpauseWorkflowExecutionResponse::default())
 }

@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 /// Who fails the task that nobody has.
 const IDENTITY: &str = "history-service";
+/// Bytes of a reason, an identity and a request id of a pause.
+const SAID_BYTES_MAX: usize = 1_000;
 
 /// Request: hand out no task of the run.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -106,6 +108,18 @@ impl Run {
     /// The activity waits for a worker, now, and may have one.
     pub fn offers(&self, activity: &Activity) -> bool {
         self.is_open() && !self.is_paused() && activity.is_ready()
+    }
+}
+
+/// Checks what is said with a pause or its end.
+///
+/// # Errors
+/// What is too long, in Temporal's words.
+pub fn check_said(identity: &str, reason: &str, request_id: &str) -> Result<(), String> {
+    let said = [("identity", identity), ("reason", reason), ("request id", request_id)];
+    match said.iter().find(|(_, text)| text.len() > SAID_BYTES_MAX) {
+        Some((what, _)) => Err(format!("{what} is too long.")),
+        None => Ok(()),
     }
 }
 
