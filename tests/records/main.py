@@ -9,6 +9,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "patience"))
 
 import client  # noqa: E402, F401
 import effects  # noqa: E402, F401
+import operators  # noqa: E402, F401
 import page  # noqa: E402, F401
 import records  # noqa: E402, F401
 import registries  # noqa: E402
@@ -16,7 +17,7 @@ import starts  # noqa: E402, F401
 from case import CASES, Report  # noqa: E402
 from world import Node, Part, World, free_port, temporary_folder  # noqa: E402
 
-SUITES = ["records", "effects", "client", "registries", "page", "starts"]
+SUITES = ["records", "effects", "operators", "client", "registries", "page", "starts"]
 
 
 def open_world(stack: ExitStack, bootstrap: str, folder: Path, registry: str | None) -> World:

@@ -256,7 +256,8 @@ def each_documented_command_takes_effect_in_both_forms(world: World, report: Rep
             command = ast.literal_eval(block.text)
             forms["avro"].append((command["type"], framed(schema_id, body(command))))
     kinds = ["start", "signal", "signal_with_start", "update", "update_with_start", "cancel", "terminate", "complete_activity",
-             "fail_activity", "create_schedule", "update_schedule", "patch_schedule", "delete_schedule"]  # fmt: skip
+             "fail_activity", "create_schedule", "update_schedule", "patch_schedule", "delete_schedule", "pause_activity",
+             "unpause_activity", "reset_activity", "update_activity_options", "pause", "unpause", "update_options"]  # fmt: skip
     for form, commands in forms.items():
         assert [kind for kind, _ in commands] == kinds, (form, [kind for kind, _ in commands])
     with worker(world):
@@ -275,12 +276,18 @@ def send(world: World, workflow_id: str, kind: str, value: bytes) -> None:
         begun = world.send(workflow_id, json.dumps(SALE), REPLY)
         world.flush(begun)
         assert world.await_reply(begun).value["status"] == "started"
-    if kind.endswith("_activity"):
+    if kind in ("complete_activity", "fail_activity"):
         task_token(world, workflow_id)
+    elif "activity" in kind:
+        world.await_events(workflow_id, "ActivityTaskScheduled")
+    elif kind == "unpause":
+        paused = world.send(workflow_id, json.dumps({"type": "pause"}), REPLY)
+        world.flush(paused)
+        assert world.await_reply(paused).value["status"] == "done"
     sent = world.send(workflow_id, value, REPLY)
     world.flush(sent)
     outcome = world.await_reply(sent).value
-    wanted = "completed" if "update" in kind else "started" if "start" in kind else "done"
+    wanted = "completed" if kind.startswith("update") and "options" not in kind else "started" if "start" in kind else "done"
     assert outcome["status"] == wanted, outcome
 
 

@@ -85,7 +85,7 @@ BAD = [
     Bad("K9", "a union branch that is not there", "decode", lambda ids: framed(ids.command, number(6) + b"signal\x08")),
     Bad("K9", "a JSON of 100,000 brackets", "not_json", raw(b'{"type": ' + b"[" * 100_000), reason="nested"),
     Bad("K9", "a JSON of 300,000 elements", "not_json", raw(b'{"type": [' + b"1," * 300_000 + b"1]}")),
-    Bad("K12", "a command of a later release", "command_unknown", of_json({"type": "pause"})),
+    Bad("K12", "a command of a later release", "command_unknown", of_json({"type": "archive"})),
     Bad("K12", "no part", "command_incomplete", of_json({"type": "signal"})),
     Bad("K12", "a part of another command", "command_incomplete", of_json({**SIGNAL, "cancel": {}})),
     Bad("K13", "Avro text that is no UTF-8", "decode", lambda ids: framed(ids.command, BAD_TEXT), reason="UTF-8"),

@@ -2,6 +2,8 @@
 
 mod headers;
 mod json;
+mod operator_request;
+mod operator_shape;
 mod schedule_request;
 mod schedule_shape;
 mod shape;
@@ -14,6 +16,10 @@ use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::request::RequestRecord;
 
 pub use crate::command::headers::{CommandOptions, DELIVER_AHEAD_MS_MAX};
+pub use crate::command::operator_shape::{
+    GivenActivityChange, GivenActivityOptions, GivenActivityPause, GivenActivityReset, GivenActivityUnpause,
+    GivenOverride, GivenRunOptions, GivenRunPause, GivenRunUnpause, GivenVersion,
+};
 pub use crate::command::schedule_shape::{
     GivenBackfill, GivenCalendar, GivenInterval, GivenPatch, GivenPolicies, GivenSchedule, GivenSpec,
     GivenState, GivenTrigger, ScheduleCreation, ScheduleReplacement,

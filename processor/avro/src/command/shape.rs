@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
+use crate::command::operator_shape::{
+    GivenActivityChange, GivenActivityPause, GivenActivityReset, GivenActivityUnpause, GivenRunOptions,
+    GivenRunPause, GivenRunUnpause,
+};
 use crate::command::schedule_shape::{GivenPatch, ScheduleCreation, ScheduleReplacement};
 use crate::event::{Priority, RetryPolicy};
 
@@ -13,7 +17,8 @@ use crate::event::{Priority, RetryPolicy};
 #[serde(rename = "WorkflowCommand", deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Command<P> {
     /// `start`, `signal`, `signal_with_start`, `update`, `update_with_start`, `cancel`, `terminate`, `complete_activity`,
-    /// `fail_activity`, `create_schedule`, `update_schedule`, `patch_schedule` or `delete_schedule`.
+    /// `fail_activity`, `create_schedule`, `update_schedule`, `patch_schedule`, `delete_schedule`, `pause_activity`,
+    /// `unpause_activity`, `reset_activity`, `update_activity_options`, `pause`, `unpause` or `update_options`.
     pub r#type: String,
     /// The Workflow Id, or the id of the schedule: the same as the key.
     #[serde(default)]
@@ -54,6 +59,27 @@ pub struct Command<P> {
     /// For `patch_schedule`.
     #[serde(default)]
     pub patch_schedule: Option<GivenPatch>,
+    /// For `pause_activity`.
+    #[serde(default)]
+    pub pause_activity: Option<GivenActivityPause>,
+    /// For `unpause_activity`.
+    #[serde(default)]
+    pub unpause_activity: Option<GivenActivityUnpause>,
+    /// For `reset_activity`.
+    #[serde(default)]
+    pub reset_activity: Option<GivenActivityReset>,
+    /// For `update_activity_options`.
+    #[serde(default)]
+    pub update_activity_options: Option<GivenActivityChange>,
+    /// For `pause`.
+    #[serde(default)]
+    pub pause: Option<GivenRunPause>,
+    /// For `unpause`.
+    #[serde(default)]
+    pub unpause: Option<GivenRunUnpause>,
+    /// For `update_options`.
+    #[serde(default)]
+    pub update_options: Option<GivenRunOptions>,
 }
 
 /// Start a run.
@@ -210,7 +236,8 @@ macro_rules! empty {
 empty! {
     Command {
         r#type, workflow_id, run_id, identity, start, signal, cancel, terminate, complete_activity, fail_activity,
-        update, create_schedule, update_schedule, patch_schedule
+        update, create_schedule, update_schedule, patch_schedule, pause_activity, unpause_activity, reset_activity,
+        update_activity_options, pause, unpause, update_options
     }
     Start {
         workflow_type, task_queue, input, workflow_execution_timeout_ms, workflow_run_timeout_ms,

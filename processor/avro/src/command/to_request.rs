@@ -52,7 +52,7 @@ pub(super) struct Frame<'a> {
     retention_ms: i64,
     /// Under this id the order is taken once.
     pub(super) request_id: String,
-    identity: String,
+    pub(super) identity: String,
 }
 
 /// The order that a command gives.
@@ -107,7 +107,7 @@ fn request_id(place: &RecordCoordinates<'_>) -> String {
 
 /// Parts that the type does not name would be dropped without a word.
 fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
-    let parts: [(&str, bool, &[&str]); 11] = [
+    let parts: [(&str, bool, &[&str]); 18] = [
         ("start", command.start.is_some(), &["start", "signal_with_start", "update_with_start"]),
         ("signal", command.signal.is_some(), &["signal", "signal_with_start"]),
         ("update", command.update.is_some(), &["update", "update_with_start"]),
@@ -119,6 +119,13 @@ fn parts_match<P>(command: &Command<P>) -> Result<(), CommandRefusal> {
         ("update_schedule", command.update_schedule.is_some(), &["update_schedule"]),
         ("patch_schedule", command.patch_schedule.is_some(), &["patch_schedule"]),
         ("delete_schedule", false, &["delete_schedule"]),
+        ("pause_activity", command.pause_activity.is_some(), &["pause_activity"]),
+        ("unpause_activity", command.unpause_activity.is_some(), &["unpause_activity"]),
+        ("reset_activity", command.reset_activity.is_some(), &["reset_activity"]),
+        ("update_activity_options", command.update_activity_options.is_some(), &["update_activity_options"]),
+        ("pause", command.pause.is_some(), &["pause"]),
+        ("unpause", command.unpause.is_some(), &["unpause"]),
+        ("update_options", command.update_options.is_some(), &["update_options"]),
     ];
     if !parts.iter().any(|(_, _, types)| types.contains(&command.r#type.as_str())) {
         let reason = format!("this release knows no command {:?}", command.r#type);
@@ -190,10 +197,7 @@ impl Frame<'_> {
             }
             "patch_schedule" => self.patch_schedule(input, needed("patch_schedule", command.patch_schedule)?),
             "delete_schedule" => Ok(Self::delete_schedule(input)),
-            other => Err(CommandRefusal::new(
-                Code::CommandUnknown,
-                format!("this release knows no command {other:?}"),
-            )),
+            _of_operators => self.operate(input, command),
         }
     }
 
@@ -426,7 +430,7 @@ fn of_chain(
     }
 }
 
-fn policy(given: RetryPolicy<'_>) -> api_types::RetryPolicy {
+pub(super) fn policy(given: RetryPolicy<'_>) -> api_types::RetryPolicy {
     let names = given.non_retryable_error_types.into_iter();
     api_types::RetryPolicy {
         initial_interval: given.initial_interval_ms.map(Duration::from_ms),

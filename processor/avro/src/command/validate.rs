@@ -40,6 +40,14 @@ impl CommandLimits<'_> {
         Ok(())
     }
 
+    /// A text that may be absent, and longer than an id.
+    pub(super) fn text(&self, what: &str, text: &str) -> Result<(), CommandRefusal> {
+        if exceeds(text.len(), self.settings.id_bytes_max.saturating_mul(4)) {
+            return Err(invalid(format!("{what} exceeds the size limit.")));
+        }
+        Ok(())
+    }
+
     pub(super) fn task_queue(&self, name: &str) -> Result<(), CommandRefusal> {
         if name.is_empty() {
             return Err(invalid("missing task queue name"));

@@ -185,7 +185,7 @@ fn a_bad_record_is_refused_by_name() {
     assert_eq!(refusal(read(&vec![b'{'; (1 << 20) + 1], &[])).0, Code::TooLarge);
     assert_eq!(refusal(read(b"{\"type\": 1}", &[])).0, Code::NotJson);
     assert_eq!(refusal(read(b"{\"type\": \"start\", \"sart\": {}}", &[])).0, Code::NotJson);
-    let unknown = Command { r#type: "pause".into(), start: None, ..start() };
+    let unknown = Command { r#type: "archive".into(), start: None, ..start() };
     assert_eq!(refusal(read(&avro(&unknown), &[])).0, Code::CommandUnknown);
     let partless = Command { start: None, ..start() };
     assert_eq!(refusal(read(&avro(&partless), &[])).0, Code::CommandIncomplete);

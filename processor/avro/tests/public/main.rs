@@ -5,6 +5,7 @@ mod events;
 #[path = "../../../wire/tests/golden/events.rs"]
 mod histories;
 mod noise;
+mod operators;
 mod schedule_events;
 mod schedules;
 mod versions;

@@ -6,8 +6,8 @@ use everlog_avro::command::{Command, CommandVerdict, Complete, Fail, Signal, Ter
 use everlog_avro::payload::Payload;
 use everlog_avro::{PublicTopic, Writer};
 
-use crate::schedules;
 use crate::world::{COMMAND_ID, GIVEN_ID, Known, avro, read_in, start};
+use crate::{operators, schedules};
 
 /// A generator of numbers that needs no crate; the seed names the case.
 struct Dice(u64);
@@ -47,7 +47,7 @@ fn seeds() -> Vec<Vec<u8>> {
         avro(&Command { fail_activity: Some(fail), ..of("fail_activity") }),
         avro(&Command { terminate: Some(Terminate::default()), ..of("terminate") }),
     ];
-    seeds.extend(schedules::commands().iter().map(avro));
+    seeds.extend(schedules::commands().iter().chain(&operators::commands()).map(avro));
     let json = [
         r#"{"type":"start","start":{"workflow_type":"O","task_queue":"q","input":[{"a":[1,2]},"x"],"memo":{"k":1}}}"#,
         r#"{"type":"signal","signal":{"name":"go","input":[{"$payload":{"encoding":"b","data":"AQI="}}]}}"#,

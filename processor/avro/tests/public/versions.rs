@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::events::written;
 use crate::histories;
+use crate::operators;
 use crate::schedule_events;
 use crate::schedules;
 use crate::world::{avro, start};
@@ -52,8 +53,8 @@ fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
             of_histories.chain(of_schedules).collect()
         }
         PublicTopic::Command => {
-            let of_schedules = schedules::commands();
-            let commands = of_schedules.iter().map(|command| (command.r#type.clone(), avro(command)));
+            let others = schedules::commands().into_iter().chain(operators::commands());
+            let commands = others.map(|command| (command.r#type.clone(), avro(&command)));
             commands.chain(one("start", avro(&start()))).collect()
         }
         PublicTopic::Outcome => {

@@ -2,6 +2,7 @@
 
 mod harness;
 mod namespace_deletion;
+mod operators;
 mod promises;
 mod schedules;
 
