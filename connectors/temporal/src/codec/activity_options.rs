@@ -46,7 +46,8 @@ pub(crate) fn patch(mask: &FieldMask, options: ActivityOptions) -> Result<Activi
 fn set(patch: &mut ActivityOptionsPatch, path: &str, options: &ActivityOptions) -> Result<(), Status> {
     let span = |given: Option<prost_types::Duration>| Some(given.map_or(time::Duration::default(), inner));
     match snake_case(path).as_str() {
-        "task_queue" | "task_queue.name" => {
+        // The last one is how the CLI names it.
+        "task_queue" | "task_queue.name" | "task_queue_name" => {
             let queue = options.task_queue.as_ref().ok_or_else(|| invalid("TaskQueue is not provided"))?;
             patch.task_queue = Some(queue.name.clone());
         }
@@ -157,6 +158,12 @@ mod tests {
         };
         assert_eq!(masked(&paths, options.clone()), Ok(expected));
         assert_eq!(masked(&[], options), Ok(ActivityOptionsPatch::default()));
+        let queue = TaskQueue { name: "other".into(), ..TaskQueue::default() };
+        let queue = ActivityOptions { task_queue: Some(queue), ..ActivityOptions::default() };
+        for path in ["task_queue.name", "task_queue_name", "taskQueue.name", "task_queue"] {
+            let patch = masked(&[path], queue.clone()).expect("it names the queue");
+            assert_eq!(patch.task_queue.as_deref(), Some("other"), "{path}");
+        }
         let cleared = masked(&["heartbeat_timeout", "priority"], ActivityOptions::default());
         let cleared = cleared.expect("what is absent counts as none");
         assert_eq!(cleared.heartbeat_timeout, Some(time::Duration::default()));

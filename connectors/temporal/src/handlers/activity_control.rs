@@ -193,6 +193,8 @@ type OptionsChange = (Option<ActivityOptions>, Option<FieldMask>, bool);
 pub(crate) fn patch_of(
     (options, mask, restores): OptionsChange,
 ) -> Result<Option<ActivityOptionsPatch>, Status> {
+    // The CLI sends a mask without paths where it has nothing to say.
+    let mask = mask.filter(|mask| !restores || !mask.paths.is_empty());
     match (restores, mask, options) {
         (true, Some(_), _) => Err(invalid("Both UpdateMask and RestoreOriginal are provided")),
         (true, None, _) => Ok(None),
