@@ -23,7 +23,6 @@ mod resets;
 mod rule_mutations;
 mod rules;
 mod scenarios;
-mod schedule_account;
 mod schedules;
 mod seeds;
 mod updates;

@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::public::Command;
 use crate::resets::TakenBack;
-use crate::schedule_account::UsedSchedule;
+use crate::schedules::account::UsedSchedule;
 use crate::updates::UpdateEnd;
 
 /// A signal as its sender knows it. Its name is unique.

@@ -1,5 +1,7 @@
 //! Schedules: one client makes a schedule, triggers and pauses it, and looks what has become of its times.
 
+pub mod account;
+
 use std::collections::BTreeMap;
 
 use everlog_engine::event::{Attributes, HistoryEvent};
@@ -19,7 +21,7 @@ use everlog_schedules::state::{NextTimeKind, SchedulePolicies, ScheduleState};
 use crate::clients::{ClientContext, address, beginning, input};
 use crate::dice::Dice;
 use crate::node::{PARTITION, PARTITIONS};
-use crate::schedule_account::{CATCHUP_MS, UsedSchedule};
+use crate::schedules::account::{CATCHUP_MS, UsedSchedule};
 use crate::workflow::{Program, Step};
 
 /// The type of the workflows that a schedule starts.
