@@ -1,4 +1,4 @@
-"""Work beside the errands: what has children, is updated and sent back, is tried again, comes by a schedule."""
+"""Work beside the errands: what has children, is updated, sent back, tried again, comes by a schedule, is held up."""
 
 import asyncio
 import contextlib
@@ -134,7 +134,33 @@ class Round:
         return before + await squared(1)
 
 
-AFFAIRS = [Account, House, Room, Repair, Round]
+@workflow.defn
+class Site:
+    """Does piece after piece until it is told to finish, whoever holds it up; answers how many it has done."""
+
+    def __init__(self) -> None:
+        self.finished = False
+
+    @workflow.run
+    async def run(self) -> int:
+        pieces = 0
+        while not self.finished:
+            await workflow.execute_activity(
+                ["slow", "flaky"][pieces % 2],
+                pieces,
+                start_to_close_timeout=timedelta(seconds=10),
+                heartbeat_timeout=timedelta(seconds=8),
+                retry_policy=AGAIN,
+            )
+            pieces += 1
+        return pieces
+
+    @workflow.signal
+    def give(self, signal: dict[str, Any]) -> None:
+        self.finished = self.finished or bool(signal.get("finish"))
+
+
+AFFAIRS = [Account, House, Room, Repair, Round, Site]
 
 
 @dataclass
@@ -172,6 +198,10 @@ def wrong_ends(affairs: list[Affair], runs: list[Run]) -> list[Violation]:
             results = [json_of(closing_of(run).result) for run in chain[:-1]]
             if end != "WorkflowExecutionTerminated" or results != list(range(1, len(chain))):
                 wrong(f"a round ended with {end}, after {results}")
+        if affair.kind == "Site":
+            pieces = sum(name_of(event) == "ActivityTaskCompleted" for event in last.events)
+            if end != "WorkflowExecutionCompleted" or result != pieces:
+                wrong(f"a site ended with {end}; it has done {result} pieces, completed are {pieces}")
         if affair.kind == "Account":
             completed = [
                 attributes_of(event).meta.update_id

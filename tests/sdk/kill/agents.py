@@ -1,4 +1,4 @@
-"""Those who see to the affairs: they start them, pay, send back and stop, over and over, and log each try."""
+"""Those who see to the affairs: they start them, pay, send back, hold up and stop, over and over, and log each try."""
 
 import asyncio
 import json
@@ -25,6 +25,7 @@ from affairs import ATTEMPTS_MAX, Affair, Order
 from clients import NAMESPACE, Clients
 from history_rules import closing_of
 from logs import Call, Run, attributes_of, json_of, name_of
+from pauses import Operator
 
 # Rooms of a house.
 ROOMS_MAX = 6
@@ -32,7 +33,7 @@ PAYMENTS = 8
 ROUNDS = 4
 # There are many who read: more often would be a load of its own.
 READ_AGAIN_S = 0.3
-KINDS = ["House", "Account", "Account", "Repair", "Round"]
+KINDS = ["House", "Account", "Account", "Repair", "Round", "Site"]
 ACCEPTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED
 COMPLETED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED
 
@@ -40,8 +41,12 @@ COMPLETED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFE
 class Agents:
     """Some of them, each with one affair after the other until they are told to stop."""
 
-    def __init__(self, clients: Clients, prefix: str, seed: int) -> None:
+    def __init__(self, clients: Clients, prefix: str, seed: int, pauses_runs: bool = True) -> None:
         self.clients = clients
+        # A Temporal server does so only where its configuration allows it.
+        self.pauses_runs = pauses_runs
+        # What was not as it had been acknowledged.
+        self.wrong: list[str] = []
         self.prefix = prefix
         self.seed = seed
         self.affairs: list[Affair] = []
@@ -93,6 +98,9 @@ class Agents:
         if affair.kind == "Account":
             payers = (self.pay(affair, f"payer-{n}", rng) for n in range(2))
             await asyncio.gather(*payers, self.send_back(affair, first_run_id, rng))
+            await self.close(affair, rng)
+        elif affair.kind == "Site":
+            self.wrong += await Operator(self, affair.workflow_id, rng).hold_up(self.pauses_runs)
             await self.close(affair, rng)
         elif affair.kind == "Round":
             await self.follow(affair.workflow_id, first_run_id, ROUNDS)

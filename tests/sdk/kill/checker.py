@@ -31,6 +31,7 @@ from logs import (
     read_work,
     signal_id_of,
 )
+from pause_rules import check_pauses
 from update_rules import check_updates
 
 # By how much a server's time may differ from the clients', who use the same clock.
@@ -61,6 +62,7 @@ def check(
     found += check_lineage(story.lineage, calls)
     found += check_kinship(story.lineage)
     found += check_updates(story.lineage, story.tries)
+    found += check_pauses(story.lineage, story.tries)
     return found
 
 

@@ -303,6 +303,20 @@ def a_quiet_account(writer: Writer, workflow_id: str) -> None:
     writer.event(run, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(run))
 
 
+def a_site(writer: Writer, workflow_id: str) -> None:
+    """It is paused, takes a signal in meanwhile, and goes on."""
+    run = started(writer, workflow_id)
+    writer.task(run)
+    pause = writer.call("pause", workflow_id)
+    writer.event(run, "WorkflowExecutionPaused", request_id=pause.id)
+    writer.signal(run, "a")
+    unpause = writer.call("unpause", workflow_id)
+    writer.event(run, "WorkflowExecutionUnpaused", request_id=unpause.id)
+    writer.event(run, "WorkflowTaskScheduled")
+    writer.call("unpause", workflow_id, "refused")
+    writer.event(run, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(run))
+
+
 def a_repair(writer: Writer, workflow_id: str) -> None:
     """It fails, and is tried again."""
     run = started(writer, workflow_id)
@@ -335,6 +349,7 @@ def good_logs() -> Writer:
         a_family(writer, f"family-{number}")
         an_account(writer, f"account-{number}")
         a_quiet_account(writer, f"quiet-{number}")
+        a_site(writer, f"site-{number}")
         a_repair(writer, f"repair-{number}")
         a_round(writer, f"round-{number}")
     return writer

@@ -129,7 +129,7 @@ class Kills:
         self.in_recovery = 0
         self.down_s: list[float] = []
 
-    async def run(self, drivers: asyncio.Future) -> None:
+    async def run(self, drivers: asyncio.Future, affairs: asyncio.Future) -> None:
         # A fifth of the calls is left for after the last kill, and with them enough errands.
         quota = self.clients.planned_calls(self.options.errands) * 0.8 / self.options.kills
         begun = time.monotonic()
@@ -143,7 +143,7 @@ class Kills:
                 progress.check()
                 # Looks come so often that a kill may fall between any two calls.
                 await patience.pass_s(0.002)
-            await self.affairs_are_there()
+            await self.affairs_are_there(affairs)
             progress = progress_of(self.clients)
             # Mostly amid the calls, sometimes when only timers and activities are left.
             await patience.pass_s(self.rng.uniform(0, self.rng.choice([0.1, 0.1, 2])))
@@ -163,12 +163,14 @@ class Kills:
             )
         await self.clients.pace.allow(float("inf"))
 
-    async def affairs_are_there(self) -> None:
+    async def affairs_are_there(self, affairs: asyncio.Future) -> None:
         """Waits until enough was begun, and done to what was begun, for one kill more: affairs take their time, however fast
         the server answers the errands."""
         missing = lambda: too_few(self.agents, len(self.unfinished) + 1)
         progress = Progress("enough affairs for another kill", missing)
         while missing():
+            if affairs.done():
+                await affairs
             progress.check()
             await asyncio.sleep(patience.LOOK_EVERY_S)
 
@@ -312,12 +314,12 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         clients = Clients(client, queue, f"errand-{uuid.uuid4()}", options.seed, options.signals)
         workers = await start_workers(folder, server.address, queue)
         others = Clients(client, queue, f"affair-{uuid.uuid4()}", options.seed, options.signals)
-        agents = Agents(others, others.prefix, options.seed)
+        agents = Agents(others, others.prefix, options.seed, pauses_runs=not options.reference)
         kills = Kills(server, clients, agents, options)
         drivers = asyncio.ensure_future(drive(clients, errands))
         affairs = asyncio.ensure_future(agents.work(AGENTS))
         try:
-            await kills.run(drivers)
+            await kills.run(drivers, affairs)
             await without_a_stop(drivers, progress_of(clients))
             agents.stopped = True
             await without_a_stop(affairs, Progress("more of the affairs", agents.moves))
@@ -381,6 +383,7 @@ async def judge(
     lines.claim(
         "affairs_end_as_they_had_to", wrong_ends(agents.affairs, own), f"{len(agents.affairs)} affairs"
     )
+    lines.claim("what_is_paused_stays_so", agents.wrong)
     few = too_few(agents, len(kills.unfinished))
     few += [f"{min(kills.under_way)} affairs at a kill"] * (min(kills.under_way) < LEAST_UNDER_WAY)
     lines.claim("affairs_were_hard_enough", few, f"{min(kills.under_way)} at a kill")
@@ -427,6 +430,8 @@ def too_few(agents: Agents, kills: int) -> list[str]:
     rooms = sum(len(affair.orders) for affair in agents.affairs)
     few = [f"{kinds[kind]} of {kind}" for kind in sorted(set(KINDS)) if 2 * kinds[kind] < kills]
     few += [f"{fates['reset acked']} resets"] * (fates["reset acked"] < kills)
+    paused = fates["pause acked"] + fates["pause activity acked"]
+    few += [f"{paused} pauses"] * (paused < 2 * kills)
     few += [f"{rooms} children"] * (rooms < 2 * kills)
     few += [f"{fates['update acked']} updates"] * (fates["update acked"] < 5 * kills)
     return few

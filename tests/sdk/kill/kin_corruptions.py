@@ -1,4 +1,4 @@
-"""Corruptions of updates, resets, children and chains, each with the rules of which one must find it."""
+"""Corruptions of updates, resets, pauses, children and chains, each with the rules of which one must find it."""
 
 import copy
 import uuid
@@ -188,6 +188,31 @@ def make_a_retry_by_a_schedule(logs: Logs) -> None:
 
 
 # Each with the rules of which at least one must speak.
+def lose_a_pause(logs: Logs) -> None:
+    """It was acknowledged, as was its end, and nothing is left of both."""
+    run, index = logs.pick_named("WorkflowExecutionPaused")
+    ends = [i for i, e in enumerate(run.events) if i > index and name_of(e) == "WorkflowExecutionUnpaused"]
+    for place in [*ends[:1], index]:
+        remove(run, place)
+
+
+def pause_twice(logs: Logs) -> None:
+    run, index = logs.pick_named("WorkflowExecutionPaused")
+    insert(run, index, run.events[index])
+
+
+def pause_what_nobody_asked_for(logs: Logs) -> None:
+    run, index = logs.pick_named("WorkflowExecutionPaused")
+    asked = attributes_of(run.events[index]).request_id
+    logs.calls = [call for call in logs.calls if call.id != asked]
+
+
+def go_on_while_it_is_paused(logs: Logs) -> None:
+    run, index = logs.pick_named("WorkflowExecutionPaused")
+    task = next(event for event in run.events if name_of(event) == "WorkflowTaskScheduled")
+    insert(run, index + 1, task)
+
+
 KIN: dict[Callable[[Logs], None], set[str]] = {
     lose_an_accepted_update: {"update"},
     lose_the_acceptance_of_an_update: {"update"},
@@ -210,6 +235,10 @@ KIN: dict[Callable[[Logs], None], set[str]] = {
     lose_a_child: {"child"},
     lose_a_letter: {"letter"},
     deliver_a_letter_twice: {"letter"},
+    lose_a_pause: {"pause"},
+    pause_twice: {"pause"},
+    pause_what_nobody_asked_for: {"pause"},
+    go_on_while_it_is_paused: {"pause"},
     skip_an_attempt: {"follow"},
     forget_the_last_result: {"follow"},
     make_a_retry_by_a_schedule: {"follow"},

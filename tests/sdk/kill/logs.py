@@ -36,7 +36,19 @@ class Call:
     """
 
     id: str
-    kind: Literal["start", "signal", "query", "describe", "update", "reset", "terminate"]
+    kind: Literal[
+        "start",
+        "signal",
+        "query",
+        "describe",
+        "update",
+        "reset",
+        "terminate",
+        "pause",
+        "unpause",
+        "pause activity",
+        "unpause activity",
+    ]
     workflow_id: str
     sent_ms: float
     ended_ms: float

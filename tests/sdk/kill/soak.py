@@ -134,6 +134,7 @@ async def run(
     ends = [found for side in sides for found in wrong_ends(side.agents.affairs, list(side.agents.runs.values()))]
     affairs = sum(len(side.agents.affairs) for side in sides)
     lines.claim("affairs_end_as_they_had_to", ends, f"{affairs} affairs, {len(own)} runs")
+    lines.claim("what_is_paused_stays_so", [found for side in sides for found in side.agents.wrong])
     lines.claim("it_was_enough", ["nothing was done"] * (count < open_at_once))
     lines.claim("the_checker_finds_nothing", check(runs + own, calls, work), f"{sum(len(r.events) for r in runs + own)} events")
     lines.claim("every_history_is_replayed", await replay(runs + own), f"{len(runs + own)} runs")
