@@ -31,7 +31,7 @@ pub fn rows() -> Vec<Row> {
         row(76, "SDK that nobody knows", versioned("temporal-cobol", "0.0.1"), taken("")),
         row(77, "unknown method", empty(method!("Nonsense")), refused(Unimplemented, "")),
         row(77, "unknown service", empty("/temporal.api.nonsense.v1.Nonsense/Nothing"), refused(Unimplemented, "")),
-        row(77, "method of the service that comes later", empty(method!("PauseActivity")), later("pauses of activities")),
+        row(77, "method of the service that comes later", empty(method!("ListWorkerDeployments")), later("worker deployments")),
         // No input is known that leads to an internal error: the end of the test looks for panics instead.
         row(78, "internal error", empty(method!("GetSystemInfo")), taken("")),
     ]

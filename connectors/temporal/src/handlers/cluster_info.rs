@@ -123,13 +123,15 @@ fn description(call: &Call<'_>, namespace: &Namespace) -> DescribeNamespaceRespo
 
 fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
     let (settings, record) = (&call.gateway.settings, &namespace.record);
-    // The other capabilities are not supported yet. ShutdownWorker does end polls.
+    // What is not named here is not served. ShutdownWorker does end polls.
     let capabilities = NamespaceCapabilities {
         eager_workflow_start: true,
         sync_update: true,
         async_update: true,
         worker_poll_complete_on_shutdown: true,
         worker_heartbeats: true,
+        reported_problems_search_attribute: true,
+        workflow_pause: true,
         ..NamespaceCapabilities::default()
     };
     let limits = Limits {

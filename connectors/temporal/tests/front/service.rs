@@ -7,7 +7,7 @@ use everlog_patience as patience;
 use everlog_temporal::Limits;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::namespace::namespace_info;
-use everlog_temporal_api::operatorservice::ListClustersRequest;
+use everlog_temporal_api::operatorservice::ListNexusEndpointsRequest;
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::*;
@@ -97,8 +97,8 @@ async fn the_server_and_its_namespaces_announce_what_they_can_and_nothing_else()
         sync_update: true,
         async_update: true,
         worker_heartbeats: true,
-        reported_problems_search_attribute: false,
-        workflow_pause: false,
+        reported_problems_search_attribute: true,
+        workflow_pause: true,
         standalone_activities: false,
         worker_poll_complete_on_shutdown: true,
         poller_autoscaling: false,
@@ -140,10 +140,10 @@ async fn text_that_is_not_utf8_and_calls_that_do_not_exist_stop_nothing() {
     let path = "/temporal.api.workflowservice.v1.WorkflowService/NoSuchCall";
     assert_eq!(send_raw(&front, path, raw.clone()).await.code(), Code::Unimplemented);
     assert_eq!(send_raw(&front, "/no.such.Service/Call", raw).await.code(), Code::Unimplemented);
-    let later = front.client.pause_activity(PauseActivityRequest::default()).await;
+    let later = front.client.list_worker_deployments(ListWorkerDeploymentsRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
     let mut operator = OperatorServiceClient::new(front.channel.clone());
-    let later = operator.list_clusters(ListClustersRequest::default()).await;
+    let later = operator.list_nexus_endpoints(ListNexusEndpointsRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
     front.client.get_system_info(GetSystemInfoRequest {}).await.expect("still serves");
 }
