@@ -15,7 +15,7 @@ const FAR_S: f64 = 10_800.0;
 /// Longer texts are known by their length.
 const LONG_LEN: usize = 50_000;
 const DAY_S: i64 = 86_400;
-const UUID_LEN: usize = 36;
+pub const UUID_LEN: usize = 36;
 /// What Go has for no time.
 const YEAR_ONE_S: f64 = -62_135_596_800.0;
 
@@ -160,7 +160,7 @@ fn is_query(key: &str, value: &Value) -> bool {
     key != "query" && value.get("query_type").is_some()
 }
 
-fn is_uuid(text: &str) -> bool {
+pub fn is_uuid(text: &str) -> bool {
     let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
     let mut signs = text.bytes().enumerate();
     text.len() == UUID_LEN

@@ -5,11 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prost_types::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::plain::{UUID_LEN, is_uuid};
+
 /// A time that lies no further than this behind the present, or before the beginning of a life, is now.
 const NOW_S: i64 = 60;
 /// What is no further behind the present than this is soon.
 const SOON_S: i64 = 10 * 86_400;
-const UUID_LEN: usize = 36;
 /// `2026-11-30T02:30:00`, which a fraction may follow, and `Z`.
 const MOMENT_LEN: usize = 19;
 const ACTION_ID: &str = "~w";
@@ -207,13 +208,6 @@ fn without_number(text: &str) -> &str {
 pub fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
-fn is_uuid(text: &str) -> bool {
-    let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
-    let mut signs = text.bytes().enumerate();
-    text.len() == UUID_LEN
-        && signs.all(|(at, sign)| if is_dash(at) { sign == b'-' } else { sign.is_ascii_hexdigit() })
 }
 
 #[cfg(test)]

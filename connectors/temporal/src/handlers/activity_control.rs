@@ -60,19 +60,21 @@ fn selected(given: Option<ActivitySelection>) -> Result<ActivitySelector, Status
     Ok(selector(given))
 }
 
-async fn send(call: &Call<'_>, execution: WorkflowExecution, request: Request) -> Result<(), Status> {
-    match call.send(call.request_record(execution, request)).await? {
-        Reply::Done => Ok(()),
-        _other => Err(status::unexpected_reply()),
-    }
-}
-
 /// Who asks, why, and under which id.
 fn check(call: &Call<'_>, identity: &str, reason: &str, request_id: &str) -> Result<(), Status> {
     let checks = call.checks();
     checks.length("Identity", identity)?;
     checks.bytes("Reason", reason.len())?;
     checks.length("RequestId", request_id)
+}
+
+async fn carry_out_pause(
+    call: &Call<'_>,
+    execution: WorkflowExecution,
+    order: PauseActivity,
+) -> Result<(), Status> {
+    check(call, &order.identity, &order.reason, &order.request_id)?;
+    call.carry_out(execution, Request::PauseActivity(order)).await
 }
 
 pub(crate) async fn pause(
@@ -84,14 +86,9 @@ pub(crate) async fn pause(
         pause_activity_request::Activity::Id(id) => ActivitySelection::Id(id),
         pause_activity_request::Activity::Type(name) => ActivitySelection::Type(name),
     }))?;
-    check(call, &request.identity, &request.reason, &request.request_id)?;
-    let order = PauseActivity {
-        selector: Some(selector),
-        identity: request.identity,
-        reason: request.reason,
-        request_id: request.request_id,
-    };
-    send(call, execution, Request::PauseActivity(order)).await?;
+    let (identity, reason, request_id) = (request.identity, request.reason, request.request_id);
+    let order = PauseActivity { selector: Some(selector), identity, reason, request_id };
+    carry_out_pause(call, execution, order).await?;
     Ok(PauseActivityResponse::default())
 }
 
@@ -100,14 +97,9 @@ pub(crate) async fn pause_execution(
     request: PauseActivityExecutionRequest,
 ) -> Result<PauseActivityExecutionResponse, Status> {
     let (execution, selector) = named(call, request.workflow_id, request.run_id, request.activity_id)?;
-    check(call, &request.identity, &request.reason, &request.request_id)?;
-    let order = PauseActivity {
-        selector: Some(selector),
-        identity: request.identity,
-        reason: request.reason,
-        request_id: request.request_id,
-    };
-    send(call, execution, Request::PauseActivity(order)).await?;
+    let (identity, reason, request_id) = (request.identity, request.reason, request.request_id);
+    let order = PauseActivity { selector: Some(selector), identity, reason, request_id };
+    carry_out_pause(call, execution, order).await?;
     Ok(PauseActivityExecutionResponse::default())
 }
 
@@ -128,7 +120,7 @@ pub(crate) async fn unpause(
         resets_heartbeat: request.reset_heartbeat,
         jitter_ms: span_ms("Jitter", request.jitter)?,
     };
-    send(call, execution, Request::UnpauseActivity(order)).await?;
+    call.carry_out(execution, Request::UnpauseActivity(order)).await?;
     Ok(UnpauseActivityResponse::default())
 }
 
@@ -143,7 +135,7 @@ pub(crate) async fn unpause_execution(
         jitter_ms: span_ms("Jitter", request.jitter)?,
         ..UnpauseActivity::default()
     };
-    send(call, execution, Request::UnpauseActivity(order)).await?;
+    call.carry_out(execution, Request::UnpauseActivity(order)).await?;
     Ok(UnpauseActivityExecutionResponse::default())
 }
 
@@ -165,7 +157,7 @@ pub(crate) async fn reset(
         jitter_ms: span_ms("Jitter", request.jitter)?,
         restores_options: request.restore_original_options,
     };
-    send(call, execution, Request::ResetActivity(order)).await?;
+    call.carry_out(execution, Request::ResetActivity(order)).await?;
     Ok(ResetActivityResponse::default())
 }
 
@@ -182,7 +174,7 @@ pub(crate) async fn reset_execution(
         jitter_ms: span_ms("Jitter", request.jitter)?,
         restores_options: request.restore_original_options,
     };
-    send(call, execution, Request::ResetActivity(order)).await?;
+    call.carry_out(execution, Request::ResetActivity(order)).await?;
     Ok(ResetActivityExecutionResponse::default())
 }
 

@@ -4,7 +4,6 @@ use everlog_engine::Reply;
 use everlog_engine::machine::operator::run_options::{RunOptions, UpdateRunOptions};
 use everlog_engine::machine::operator::run_pause::{PauseRun, UnpauseRun, check_said};
 use everlog_engine::request::Request;
-use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflow::WorkflowExecutionOptions;
 use everlog_temporal_api::workflowservice::{
     PauseWorkflowExecutionRequest, PauseWorkflowExecutionResponse, UnpauseWorkflowExecutionRequest,
@@ -21,13 +20,6 @@ use crate::codec::validation::Checks;
 use crate::codec::versioning;
 use crate::server::call::Call;
 
-async fn send(call: &Call<'_>, execution: WorkflowExecution, request: Request) -> Result<(), Status> {
-    match call.send(call.request_record(execution, request)).await? {
-        Reply::Done => Ok(()),
-        _other => Err(status::unexpected_reply()),
-    }
-}
-
 pub(crate) async fn pause(
     call: &Call<'_>,
     request: PauseWorkflowExecutionRequest,
@@ -35,7 +27,8 @@ pub(crate) async fn pause(
     let execution = call.checks().run(request.workflow_id, request.run_id)?;
     let PauseWorkflowExecutionRequest { identity, reason, request_id, .. } = request;
     check_said(&identity, &reason, &request_id).map_err(invalid)?;
-    send(call, execution, Request::PauseRun(PauseRun { identity, reason, request_id })).await?;
+    let order = PauseRun { identity, reason, request_id };
+    call.carry_out(execution, Request::PauseRun(order)).await?;
     Ok(PauseWorkflowExecutionResponse::default())
 }
 
@@ -46,7 +39,8 @@ pub(crate) async fn unpause(
     let execution = call.checks().run(request.workflow_id, request.run_id)?;
     let UnpauseWorkflowExecutionRequest { identity, reason, request_id, .. } = request;
     check_said(&identity, &reason, &request_id).map_err(invalid)?;
-    send(call, execution, Request::UnpauseRun(UnpauseRun { identity, reason, request_id })).await?;
+    let order = UnpauseRun { identity, reason, request_id };
+    call.carry_out(execution, Request::UnpauseRun(order)).await?;
     Ok(UnpauseWorkflowExecutionResponse::default())
 }
 

@@ -222,6 +222,18 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Has a run do what is answered with nothing but that it is done.
+    pub(crate) async fn carry_out(
+        &self,
+        execution: WorkflowExecution,
+        order: request::Request,
+    ) -> Result<(), Status> {
+        match self.send(self.request_record(execution, order)).await? {
+            Reply::Done => Ok(()),
+            _other => Err(status::unexpected_reply()),
+        }
+    }
+
     /// The run and the task of the request's task token.
     pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
         let token = self.token.clone().ok_or_else(unreadable)?;
