@@ -93,9 +93,15 @@ fn check_run(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
     }
 }
 
+/// The cause of the failure of a workflow task that a pause of the run ends before a worker has it.
+const PAUSED_BEFORE_START: &str = "WorkflowPauseRequestedBeforeTaskStarted";
+
 /// What an event answers: the kind of the event before it, and the attribute with its id.
-fn answered(kind: &str) -> Option<(&'static str, &'static str)> {
-    Some(match kind {
+fn answered(event: &Event) -> Option<(&'static str, &'static str)> {
+    Some(match event.kind.as_str() {
+        "WorkflowTaskFailed" if event.text("cause") == PAUSED_BEFORE_START => {
+            ("WorkflowTaskScheduled", "scheduled_event_id")
+        }
         "WorkflowTaskStarted" => ("WorkflowTaskScheduled", "scheduled_event_id"),
         "WorkflowTaskCompleted" | "WorkflowTaskFailed" => ("WorkflowTaskStarted", "started_event_id"),
         "WorkflowTaskTimedOut" => ("WorkflowTaskScheduled", "scheduled_event_id"),
@@ -110,7 +116,7 @@ fn answered(kind: &str) -> Option<(&'static str, &'static str)> {
 fn check_pairs(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
     let mut answers = BTreeSet::new();
     for event in events {
-        let Some((wanted, attribute)) = answered(&event.kind) else { continue };
+        let Some((wanted, attribute)) = answered(event) else { continue };
         let number = event.number(attribute).unwrap_or(0);
         let target = usize::try_from(number - 1).ok().and_then(|place| events.get(place));
         let Some(target) = target.filter(|target| target.kind == wanted && number < event.event_id) else {
