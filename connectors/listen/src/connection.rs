@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -35,6 +35,8 @@ pub struct Connection {
     /// Permits for its calls that make large responses.
     pub readers: Arc<Semaphore>,
     began: Instant,
+    /// The verified certificate that its client has shown over TLS: the leaf, in DER.
+    client_certificate: OnceLock<Box<[u8]>>,
     /// The client has sent its first bytes.
     has_received: AtomicBool,
     calls: AtomicUsize,
@@ -75,6 +77,7 @@ impl Connection {
             answers: Budget::new(bounds.answer_bytes_max),
             readers: Arc::new(Semaphore::new(READERS)),
             began: Instant::now(),
+            client_certificate: OnceLock::new(),
             has_received: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             idle_since_us: AtomicU64::new(0),
@@ -83,6 +86,18 @@ impl Connection {
             lapsed: AtomicUsize::new(0),
             close: Notify::new(),
         })
+    }
+
+    /// The client's certificate, in DER: the leaf of a chain that was verified in the handshake. None without TLS, and where the
+    /// client has shown none.
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        self.client_certificate.get().map(|der| &**der)
+    }
+
+    /// Keeps the certificate that was verified in the handshake. A connection has one handshake, so a second certificate is
+    /// ignored.
+    pub fn note_client_certificate(&self, der: &[u8]) {
+        self.client_certificate.get_or_init(|| der.into());
     }
 
     /// A call begins.
@@ -207,6 +222,15 @@ mod tests {
         assert_eq!(connection.lapse_due(now + Duration::from_secs(2)), 0);
         let gone = things.iter().map(|thing| thing.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
         assert_eq!(gone, [false, true, false]);
+    }
+
+    #[test]
+    fn a_connection_keeps_the_certificate_of_its_handshake() {
+        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &ListenerBounds::default());
+        assert_eq!(connection.client_certificate(), None);
+        connection.note_client_certificate(b"leaf");
+        connection.note_client_certificate(b"another");
+        assert_eq!(connection.client_certificate(), Some(b"leaf".as_slice()));
     }
 
     #[test]
