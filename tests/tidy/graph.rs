@@ -9,6 +9,7 @@ use crate::tree::{files, none, root};
 
 /// The arrows between our crates. A crate may import those on its line, and no other of ours.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("everlog-auth", &[]),
     ("everlog-engine", &["everlog-schedules"]),
     ("everlog-schedules", &[]),
     ("everlog-log", &[]),
@@ -134,6 +135,7 @@ const HOMES: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "everlog",
+            "everlog-auth",
             "everlog-cli",
             "everlog-cluster",
             "everlog-ingress",

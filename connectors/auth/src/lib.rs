@@ -1,13 +1,25 @@
-//! Who a caller is, and what it may do: [`Principal`]s with their [`Grants`], and the [`Access`] that each call needs.
+//! Who a caller is, and what it may do: the [`Authenticator`] makes [`Principal`]s with their [`Grants`] of what callers show,
+//! and the [`Access`] that each call needs is compared with them.
 //!
 //! The crate knows no RPC, no HTTP route and no namespace of the registry: it judges names. It is asked before anything is
 //! looked up, so a refusal says nothing about what there is.
 
 mod access;
+mod api_keys;
+mod authenticator;
+mod bearer;
+mod clock;
+mod counts;
+mod error;
 mod principal;
 mod roles;
+mod watched_file;
 
 pub use access::Access;
+pub use api_keys::{KEY_PREFIX, NewApiKey};
+pub use authenticator::{AuthSettings, Authenticator, Credentials};
+pub use counts::AuthCounts;
+pub use error::{AuthError, DenialClass, OpenError};
 pub use principal::{Grants, Principal, PrincipalKind};
 pub use roles::Roles;
 

@@ -158,7 +158,9 @@ mod tests {
         assert!(allowed(Access::WRITE, "orders") && allowed(Access::READ, "orders"));
         assert!(allowed(Access::WORK, "orders") && allowed(Access::WORK, "stock"));
         assert!(!allowed(Access::WRITE, "stock") && !allowed(Access::ADMIN, "orders"));
-        assert!(allowed(Access::READ, "stock") && allowed(Access::READ, "other") && allowed(Access::READ, ""));
+        assert!(
+            allowed(Access::READ, "stock") && allowed(Access::READ, "other") && allowed(Access::READ, "")
+        );
         assert!(allowed(Access::SYSTEM_READ, "") && !allowed(Access::SYSTEM_ADMIN, ""));
         assert!(!allowed(Access::WRITE, "Orders"), "names are compared as they are");
     }
@@ -176,7 +178,8 @@ mod tests {
     #[test]
     fn the_first_colon_separates_and_what_is_no_grant_grants_nothing() {
         let mut grants = Grants::default();
-        for (text, why) in [("orders", "namespace:role"), (":read", "no namespace"), ("a:b:read", "none of")] {
+        for (text, why) in [("orders", "namespace:role"), (":read", "no namespace"), ("a:b:read", "none of")]
+        {
             assert!(grants.add_text(text).is_err_and(|told| told.contains(why)), "{text}");
         }
         assert!(grants.is_empty());

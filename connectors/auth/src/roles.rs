@@ -28,9 +28,7 @@ impl Roles {
             () if named("worker") => Some(Self::WORKER),
             () if named("read") => Some(Self::READER),
             () if named("write") => Some(Self::WRITER.and(Self::READER)),
-            () if named("admin") => {
-                Some(Self::ADMIN.and(Self::WRITER).and(Self::READER).and(Self::WORKER))
-            }
+            () if named("admin") => Some(Self::ADMIN.and(Self::WRITER).and(Self::READER).and(Self::WORKER)),
             () => None,
         }
     }
