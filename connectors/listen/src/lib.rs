@@ -12,6 +12,7 @@ mod held_body;
 pub mod http1;
 pub mod http2;
 mod listener;
+pub mod tls;
 
 pub use budget::{Budget, Share};
 pub use connection::{CallInProgress, Connection, Lapse, SharedConnection};
