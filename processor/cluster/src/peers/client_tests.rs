@@ -1,5 +1,7 @@
 //! Peers of every kind: trusted ones, strangers, and those that listen and say nothing or nonsense.
 
+// Not all of it is needed here.
+#[allow(dead_code)]
 #[path = "../../../../tests/src/certificates.rs"]
 mod certificates;
 
@@ -194,7 +196,10 @@ async fn a_stranger_is_refused_and_told_why() {
     let shown = CertificateDir::new(&authority, &other.certify(HERE));
     let others = refused(&shown.links(""), &address).await;
     assert!(others.contains("it does not take this node"), "{others}");
-    let late = CertificateDir::new(&authority, &authority.certify_until(HERE, "20200102000000Z"));
+    let late = CertificateDir::new(
+        &authority,
+        &authority.certify_as(HERE, |late| late.not_after = rcgen::date_time_ymd(2020, 1, 2)),
+    );
     let late = refused(&late.links(""), &address).await;
     assert!(late.contains("it does not take this node"), "{late}");
     let unknown = refused(&of(&other, HERE).links(""), &address).await;
