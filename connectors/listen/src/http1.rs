@@ -17,6 +17,7 @@ use crate::Listener;
 use crate::first_bytes::FirstBytes;
 use crate::http2::{ConnectionService, close_gracefully, log_broken};
 use crate::listener::{CHECK_EVERY, Lease};
+use crate::tls::{Protocol, handshake};
 
 /// Bytes of a request's head. Commands and browsers send a few KiB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -46,6 +47,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Some(stream) = handshake::open(stream, &lease, Protocol::Http1, head_within).await else { return };
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(HEAD_BYTES_MAX);
     let connection = lease.connection.clone();

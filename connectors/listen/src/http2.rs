@@ -23,6 +23,7 @@ use crate::connection::Connection;
 use crate::first_bytes::FirstBytes;
 use crate::held_body::HeldBody;
 use crate::listener::{CHECK_EVERY, CLOSED_WITHIN, Lease};
+use crate::tls::{Protocol, handshake};
 use crate::{CallInProgress, Listener, ListenerBounds, SharedConnection};
 
 /// Bytes of a response that the HTTP/2 library buffers for one stream. Four frames keep a fast client busy.
@@ -85,9 +86,11 @@ async fn serve_connection<S, B>(
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY not set");
-    }
+    let opened = tokio::select! {
+        opened = handshake::open(stream, &lease, Protocol::Http2, bounds.hello_within) => opened,
+        () = stopped(&mut stops) => None,
+    };
+    let Some(stream) = opened else { return };
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())

@@ -2,7 +2,7 @@
 //!
 //! Every listener of the process accepts its connections here, for HTTP/1.1 ([`http1`]) and HTTP/2 ([`http2`]). A full listener
 //! closes the connection that has been idle for the longest; connections that never sent anything go first. It never closes a
-//! connection with a call in progress. Nothing here knows gRPC or a request's content.
+//! connection with a call in progress. A listener may speak TLS ([`tls`]). Nothing here knows gRPC or a request's content.
 
 mod budget;
 mod connection;

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::connection::Connection;
+use crate::tls::ServerTls;
 
 /// The pause after a failed accept. Without it a process that has no descriptor left would loop.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -74,6 +75,7 @@ pub struct Counts {
 pub struct Listener {
     socket: TcpListener,
     bounds: ListenerBounds,
+    tls: Option<Arc<ServerTls>>,
     open: Arc<OpenConnections>,
 }
 
@@ -98,6 +100,8 @@ pub struct Lease {
     /// The connection.
     pub connection: Arc<Connection>,
     pub(crate) counts: Arc<Counts>,
+    /// Set where its listener speaks TLS only.
+    pub(crate) tls: Option<Arc<ServerTls>>,
     serial: u64,
     open: Arc<OpenConnections>,
 }
@@ -105,7 +109,13 @@ pub struct Lease {
 impl Listener {
     /// A listener on the socket.
     pub fn new(socket: TcpListener, bounds: ListenerBounds) -> Self {
-        Self { socket, bounds, open: Arc::default() }
+        Self { socket, bounds, tls: None, open: Arc::default() }
+    }
+
+    /// The listener, with TLS and nothing else where it is given. The handshake is a matter of [`crate::http1`] and
+    /// [`crate::http2`].
+    pub fn over(self, tls: Option<Arc<ServerTls>>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Its counters.
@@ -170,7 +180,7 @@ impl Listener {
         let serial = counts.taken.fetch_add(1, Ordering::Relaxed);
         counts.open.fetch_add(1, Ordering::Relaxed);
         self.open.lock().add(serial, &connection);
-        Lease { connection, counts, serial, open: Arc::clone(&self.open) }
+        Lease { connection, counts, tls: self.tls.clone(), serial, open: Arc::clone(&self.open) }
     }
 }
 
