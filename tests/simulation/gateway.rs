@@ -91,6 +91,7 @@ impl Gateway {
             router: router.clone(),
             metrics,
             peers: None,
+            guard: None,
         };
         Self(ApiServices(Arc::new(everlog_temporal::Gateway::new(config).expect("it can work"))))
     }

@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "everlog-temporal",
         &[
+            "everlog-auth",
             "everlog-engine",
             "everlog-listen",
             "everlog-partition",
@@ -52,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "everlog-config",
         &[
+            "everlog-auth",
             "everlog-avro",
             "everlog-engine",
             "everlog-ingress",
@@ -93,6 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "everlog",
         &[
+            "everlog-auth",
             "everlog-avro",
             "everlog-cli",
             "everlog-cluster",

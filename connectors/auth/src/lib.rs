@@ -6,6 +6,7 @@
 
 mod access;
 mod api_keys;
+mod audit;
 mod authenticator;
 mod bearer;
 mod clock;
@@ -17,10 +18,11 @@ mod watched_file;
 
 pub use access::Access;
 pub use api_keys::{KEY_PREFIX, NewApiKey};
+pub use audit::Audit;
 pub use authenticator::{AuthSettings, Authenticator, Credentials};
 pub use counts::AuthCounts;
 pub use error::{AuthError, DenialClass, OpenError};
-pub use principal::{Grants, Principal, PrincipalKind};
+pub use principal::{Caller, Grants, Principal, PrincipalKind};
 pub use roles::Roles;
 
 /// The name that stands for the cluster among the namespaces of a grant: `temporal-system:read`.

@@ -1,6 +1,7 @@
 //! Principals and what is granted to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,9 @@ impl Grants {
         self.allow(access, "") || self.namespaces.keys().any(|namespace| self.allow(access, namespace))
     }
 }
+
+/// Who calls, as it travels among the extensions of a request. Cheap to clone.
+pub type Caller = Arc<Principal>;
 
 /// Who calls. Each call has one, from one source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

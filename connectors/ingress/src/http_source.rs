@@ -54,15 +54,23 @@ impl<R: SchemaRegistry, N: Names> HttpSource<R, N> {
         Arc::clone(&self.stats)
     }
 
-    /// Takes a record; its partition and offset are given here. Waits until it is durable and applied.
+    /// Takes a record; its partition and offset are given here. Waits until it is durable and applied. None, and nothing taken,
+    /// where `may` says no to what the record is.
     ///
     /// # Errors
     /// [`CallFailure`]: after `Busy` nothing was appended; after another the outcome is unknown.
-    pub async fn take(&self, mut record: Fetched) -> Result<Taken, CallFailure> {
+    pub async fn take(
+        &self,
+        mut record: Fetched,
+        may: impl FnOnce(&Body) -> bool,
+    ) -> Result<Option<Taken>, CallFailure> {
         Stats::count(&self.stats.records);
         record.partition = 0;
         // The registry is asked before the lock is taken, which others wait for.
-        let partition = self.read(&record).await.0;
+        let (partition, body) = self.read(&record).await;
+        if !may(&body) {
+            return Ok(None);
+        }
         let mut next = self.next[partition as usize].lock().await;
         let offset = match *next {
             Some(offset) => offset,
@@ -86,7 +94,7 @@ impl<R: SchemaRegistry, N: Names> HttpSource<R, N> {
         drop(next);
         heard.await.map_err(|_dropped| CallFailure::Unavailable)??;
         Stats::count(if refused.is_none() { &self.stats.forwarded } else { &self.stats.unreadable });
-        Ok(Taken { partition, offset, refused })
+        Ok(Some(Taken { partition, offset, refused }))
     }
 
     async fn read(&self, record: &Fetched) -> (u32, Body) {

@@ -6,12 +6,14 @@
 //! The table of RPCs is `rpc`. The crate owns namespaces, tokens and the limits of clients; it holds no state of a workflow,
 //! and it opens no connection to another node: that is what [`Peers`] is for.
 
+mod authorization;
 mod batch;
 mod codec;
 mod handlers;
 mod limits;
 mod metrics;
 mod namespaces;
+mod rate_limit;
 mod routing;
 mod rpc;
 mod schedules;
@@ -43,6 +45,7 @@ use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
 use tower::Layer;
 
+pub use crate::authorization::Guard;
 pub use crate::codec::random_ids::id as random_id;
 pub use crate::limits::{LimitError, Limits};
 pub use crate::metrics::Metrics;
@@ -60,6 +63,7 @@ pub use tonic::body::Body;
 
 use crate::codec::validation::Checks;
 use crate::handlers::worker_registry::WorkerRegistry;
+use crate::rate_limit::IdentityLimits;
 use crate::routing::forward::ForwardLayer;
 use crate::server::body_limits::BodyLimits;
 use crate::server::history_pacing::HistoryPacing;
@@ -123,6 +127,8 @@ pub struct Config {
     pub metrics: Metrics,
     /// The other nodes; none on a single node.
     pub peers: Option<Arc<dyn Peers>>,
+    /// Judges callers; none where everybody may do everything.
+    pub guard: Option<Guard>,
 }
 
 /// Why a gateway cannot start.
@@ -163,6 +169,8 @@ pub struct Gateway {
     batch_starts: Mutex<()>,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
+    guard: Option<Guard>,
+    identity_limits: IdentityLimits,
     stopping: watch::Sender<bool>,
 }
 
@@ -172,8 +180,18 @@ impl Gateway {
     /// # Errors
     /// [`Error::Limit`].
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { about, limits, settings, token_signer, namespaces, task_queues, router, metrics, peers } =
-            config;
+        let Config {
+            about,
+            limits,
+            settings,
+            token_signer,
+            namespaces,
+            task_queues,
+            router,
+            metrics,
+            peers,
+            guard,
+        } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
@@ -189,6 +207,7 @@ impl Gateway {
             readers: Arc::new(Semaphore::new(limits.readers_max)),
             history_pacing: HistoryPacing::new(limits.history_bytes_per_second),
             batch_starts: Mutex::new(()),
+            identity_limits: IdentityLimits::new(&limits),
             stopping: watch::Sender::new(false),
             about,
             limits,
@@ -196,6 +215,7 @@ impl Gateway {
             router,
             metrics,
             peers,
+            guard,
         })
     }
 

@@ -17,6 +17,10 @@ pub struct Limits {
     pub namespace_polls_max: usize,
     /// Calls per second in one namespace; 0 = no limit.
     pub namespace_calls_per_second: u32,
+    /// Long polls in progress of one RPC of one identity; 0 = no limit.
+    pub identity_polls_max: usize,
+    /// Calls per second of one identity; 0 = no limit.
+    pub identity_calls_per_second: u32,
     /// Namespaces in the registry.
     pub namespaces_max: usize,
     /// Namespaces with labels of their own in metrics; the others share one.
@@ -95,6 +99,8 @@ impl Default for Limits {
             polls_max: 50_000,
             namespace_polls_max: 0,
             namespace_calls_per_second: 0,
+            identity_polls_max: 0,
+            identity_calls_per_second: 0,
             namespaces_max: 10_000,
             metric_namespaces_max: 100,
             cut_failure_bytes: 512 << 10,

@@ -4,6 +4,7 @@
 //! is compared with it. To add an RPC, write a row here and a handler in `handlers/`. An RPC without a row answers
 //! UNIMPLEMENTED.
 
+use everlog_auth::Access;
 use everlog_temporal_api::operatorservice::operator_service_server;
 use everlog_temporal_api::workflowservice::workflow_service_server;
 
@@ -11,7 +12,9 @@ use everlog_temporal_api::workflowservice::workflow_service_server;
 ///
 /// * the RPC, as the API names it: its messages are `NameRequest` and `NameResponse`;
 /// * the handler, below `crate::handlers`;
-/// * how the request names its namespace: `none`, by `name`, or by a task `token` and usually by name as well;
+/// * how the request names its namespace: `none`, by `name`, or by a task `token` and usually by name as well; `about` one
+///   where it names a namespace and does not act in it;
+/// * what the caller needs, an [`Access`]: the table of Temporal's own methods, with a worker that works and does nothing else;
 /// * the [`RoutingKey`]: which field says where the call is answered;
 /// * whether the call is a long poll: `never`, `always`, or where this field of the request is set;
 /// * `repeatable` where a node may send the call a second time by itself, because it changes nothing or what it took is
@@ -19,91 +22,91 @@ use everlog_temporal_api::workflowservice::workflow_service_server;
 macro_rules! rpcs {
     ($callback:ident) => {
         $callback! {
-            // RPC                               handler                              namespace routing key        long poll       sent again
+            // RPC                                    handler                                     scope  needs         routing key     long poll       sent again
             WorkflowService {
-                RegisterNamespace                  = cluster_info::register_namespace,   none,  Registry,          never,          once;
-                DescribeNamespace                  = cluster_info::describe_namespace,   none,  AnyNode,           never,          repeatable;
-                ListNamespaces                     = cluster_info::list_namespaces,      none,  AnyNode,           never,          repeatable;
-                UpdateNamespace                    = cluster_info::update_namespace,     none,  Registry,          never,          once;
-                DeprecateNamespace                 = cluster_info::deprecate_namespace,  none,  Registry,          never,          repeatable;
-                StartWorkflowExecution             = start::start,                       name,  WorkflowId,        never,          once;
-                ExecuteMultiOperation              = multi_operation::execute,           name,  FirstOperation,    always,         once;
-                GetWorkflowExecutionHistory        = history::get,                       name,  Execution,         wait_new_event, repeatable;
-                GetWorkflowExecutionHistoryReverse = history::get_reverse,               name,  Execution,         never,          repeatable;
-                PollWorkflowTaskQueue              = workflow_task::poll,                name,  WorkflowPoll,      always,         repeatable;
-                RespondWorkflowTaskCompleted       = workflow_task_completed::complete,  token, TaskToken,         never,          once;
-                RespondWorkflowTaskFailed          = workflow_task_completed::fail,      token, TaskToken,         never,          once;
-                PollActivityTaskQueue              = activity::poll,                     name,  ActivityPoll,      always,         repeatable;
-                RecordActivityTaskHeartbeat        = activity::heartbeat,                token, TaskToken,         never,          once;
-                RecordActivityTaskHeartbeatById    = activity::heartbeat_by_id,          name,  WorkflowId,        never,          once;
-                RespondActivityTaskCompleted       = activity::complete,                 token, TaskToken,         never,          once;
-                RespondActivityTaskCompletedById   = activity::complete_by_id,           name,  WorkflowId,        never,          once;
-                RespondActivityTaskFailed          = activity::fail,                     token, TaskToken,         never,          once;
-                RespondActivityTaskFailedById      = activity::fail_by_id,               name,  WorkflowId,        never,          once;
-                RespondActivityTaskCanceled        = activity::cancel,                   token, TaskToken,         never,          once;
-                RespondActivityTaskCanceledById    = activity::cancel_by_id,             name,  WorkflowId,        never,          once;
-                RequestCancelWorkflowExecution     = signal::request_cancel,             name,  Execution,         never,          once;
-                SignalWorkflowExecution            = signal::signal,                     name,  Execution,         never,          once;
-                SignalWithStartWorkflowExecution   = start::signal_with_start,           name,  WorkflowId,        never,          once;
-                ResetWorkflowExecution             = reset::reset,                       name,  Execution,         never,          once;
-                TerminateWorkflowExecution         = signal::terminate,                  name,  Execution,         never,          once;
-                DeleteWorkflowExecution            = signal::delete,                     name,  Execution,         never,          once;
-                ListOpenWorkflowExecutions         = visibility::list_open,              name,  AnyNode,           never,          repeatable;
-                ListClosedWorkflowExecutions       = visibility::list_closed,            name,  AnyNode,           never,          repeatable;
-                ListWorkflowExecutions             = visibility::list,                   name,  AnyNode,           never,          repeatable;
-                ListArchivedWorkflowExecutions     = visibility::list_archived,          name,  AnyNode,           never,          repeatable;
-                ScanWorkflowExecutions             = visibility::scan,                   name,  AnyNode,           never,          repeatable;
-                CountWorkflowExecutions            = visibility::count,                  name,  AnyNode,           never,          repeatable;
-                GetSearchAttributes                = operator::everywhere,               none,  AnyNode,           never,          repeatable;
-                RespondQueryTaskCompleted          = query::respond,                     token, TaskToken,         never,          once;
-                ResetStickyTaskQueue               = task_queue::reset_sticky,           name,  Execution,         never,          once;
-                ShutdownWorker                     = task_queue::shut_down_worker,       name,  EveryNode,         never,          repeatable;
-                QueryWorkflow                      = query::ask,                         name,  Execution,         never,          once;
-                DescribeWorkflowExecution          = describe::describe,                 name,  Execution,         never,          repeatable;
-                DescribeTaskQueue                  = task_queue::describe,               name,  TaskQueue,         never,          repeatable;
-                GetClusterInfo                     = cluster_info::cluster,              none,  AnyNode,           never,          repeatable;
-                GetSystemInfo                      = cluster_info::info,                 none,  AnyNode,           never,          repeatable;
-                ListTaskQueuePartitions            = task_queue::list_partitions,        name,  AnyNode,           never,          repeatable;
-                UpdateTaskQueueConfig              = task_queue_config::update,          name,  Registry,          never,          once;
-                UpdateWorkerBuildIdCompatibility   = build_ids::update,                  name,  Registry,          never,          once;
-                GetWorkerBuildIdCompatibility      = build_ids::get,                     name,  Registry,          never,          repeatable;
-                GetWorkerTaskReachability          = build_ids::reachability,            name,  Registry,          never,          repeatable;
-                CreateSchedule                     = schedule::create,                    name,  ScheduleId,        never,          once;
-                DescribeSchedule                   = schedule::describe,                  name,  ScheduleId,        never,          repeatable;
-                UpdateSchedule                     = schedule::update,                    name,  ScheduleId,        never,          once;
-                PatchSchedule                      = schedule::patch,                     name,  ScheduleId,        never,          once;
-                ListScheduleMatchingTimes          = schedule::list_matching_times,       name,  ScheduleId,        never,          repeatable;
-                DeleteSchedule                     = schedule::delete,                    name,  ScheduleId,        never,          once;
-                ListSchedules                      = schedule::list,                      name,  AnyNode,           never,          repeatable;
-                CountSchedules                     = schedule::count,                     name,  AnyNode,           never,          repeatable;
-                UpdateWorkflowExecution            = update::update,                     name,  Execution,         always,         once;
-                PollWorkflowExecutionUpdate        = update::poll,                       name,  UpdateRef,         always,         repeatable;
-                RecordWorkerHeartbeat              = worker_registry::record,            name,  EveryNode,         never,          repeatable;
-                ListWorkers                        = worker_registry::list,              name,  AnyNode,           never,          repeatable;
-                StartBatchOperation                = batch::start,                       name,  BatchJob,          never,          once;
-                StopBatchOperation                 = batch::stop,                        name,  WorkflowId,        never,          once;
-                ListBatchOperations                = batch::list,                        name,  AnyNode,           never,          repeatable;
-                DescribeBatchOperation             = batch::describe,                    name,  WorkflowId,        never,          repeatable;
-                CountWorkers                       = worker_registry::count,             name,  AnyNode,           never,          repeatable;
-                DescribeWorker                     = worker_registry::describe,          name,  AnyNode,           never,          repeatable;
-                UpdateActivityOptions              = activity_control::update_options,           name,  Execution,         never,          once;
-                PauseActivity                      = activity_control::pause,                    name,  Execution,         never,          once;
-                UnpauseActivity                    = activity_control::unpause,                  name,  Execution,         never,          once;
-                ResetActivity                      = activity_control::reset,                    name,  Execution,         never,          once;
-                PauseActivityExecution             = activity_control::pause_execution,          name,  WorkflowId,        never,          once;
-                UnpauseActivityExecution           = activity_control::unpause_execution,        name,  WorkflowId,        never,          once;
-                ResetActivityExecution             = activity_control::reset_execution,          name,  WorkflowId,        never,          once;
-                UpdateActivityExecutionOptions     = activity_control::update_execution_options, name,  WorkflowId,        never,          once;
-                UpdateWorkflowExecutionOptions     = run_control::update_options,                name,  Execution,         never,          once;
-                PauseWorkflowExecution             = run_control::pause,                         name,  WorkflowId,        never,          once;
-                UnpauseWorkflowExecution           = run_control::unpause,                       name,  WorkflowId,        never,          once;
+                RegisterNamespace                  = cluster_info::register_namespace,           about, admin,        Registry,       never,          once;
+                DescribeNamespace                  = cluster_info::describe_namespace,           about, read_or_work, AnyNode,        never,          repeatable;
+                ListNamespaces                     = cluster_info::list_namespaces,              none,  system_read,  AnyNode,        never,          repeatable;
+                UpdateNamespace                    = cluster_info::update_namespace,             about, admin,        Registry,       never,          once;
+                DeprecateNamespace                 = cluster_info::deprecate_namespace,          about, admin,        Registry,       never,          repeatable;
+                StartWorkflowExecution             = start::start,                               name,  write,        WorkflowId,     never,          once;
+                ExecuteMultiOperation              = multi_operation::execute,                   name,  write,        FirstOperation, always,         once;
+                GetWorkflowExecutionHistory        = history::get,                               name,  read_or_work, Execution,      wait_new_event, repeatable;
+                GetWorkflowExecutionHistoryReverse = history::get_reverse,                       name,  read,         Execution,      never,          repeatable;
+                PollWorkflowTaskQueue              = workflow_task::poll,                        name,  work,         WorkflowPoll,   always,         repeatable;
+                RespondWorkflowTaskCompleted       = workflow_task_completed::complete,          token, work,         TaskToken,      never,          once;
+                RespondWorkflowTaskFailed          = workflow_task_completed::fail,              token, work,         TaskToken,      never,          once;
+                PollActivityTaskQueue              = activity::poll,                             name,  work,         ActivityPoll,   always,         repeatable;
+                RecordActivityTaskHeartbeat        = activity::heartbeat,                        token, work,         TaskToken,      never,          once;
+                RecordActivityTaskHeartbeatById    = activity::heartbeat_by_id,                  name,  work,         WorkflowId,     never,          once;
+                RespondActivityTaskCompleted       = activity::complete,                         token, work,         TaskToken,      never,          once;
+                RespondActivityTaskCompletedById   = activity::complete_by_id,                   name,  work,         WorkflowId,     never,          once;
+                RespondActivityTaskFailed          = activity::fail,                             token, work,         TaskToken,      never,          once;
+                RespondActivityTaskFailedById      = activity::fail_by_id,                       name,  work,         WorkflowId,     never,          once;
+                RespondActivityTaskCanceled        = activity::cancel,                           token, work,         TaskToken,      never,          once;
+                RespondActivityTaskCanceledById    = activity::cancel_by_id,                     name,  work,         WorkflowId,     never,          once;
+                RequestCancelWorkflowExecution     = signal::request_cancel,                     name,  write,        Execution,      never,          once;
+                SignalWorkflowExecution            = signal::signal,                             name,  write,        Execution,      never,          once;
+                SignalWithStartWorkflowExecution   = start::signal_with_start,                   name,  write,        WorkflowId,     never,          once;
+                ResetWorkflowExecution             = reset::reset,                               name,  write,        Execution,      never,          once;
+                TerminateWorkflowExecution         = signal::terminate,                          name,  write,        Execution,      never,          once;
+                DeleteWorkflowExecution            = signal::delete,                             name,  write,        Execution,      never,          once;
+                ListOpenWorkflowExecutions         = visibility::list_open,                      name,  read,         AnyNode,        never,          repeatable;
+                ListClosedWorkflowExecutions       = visibility::list_closed,                    name,  read,         AnyNode,        never,          repeatable;
+                ListWorkflowExecutions             = visibility::list,                           name,  read,         AnyNode,        never,          repeatable;
+                ListArchivedWorkflowExecutions     = visibility::list_archived,                  name,  read,         AnyNode,        never,          repeatable;
+                ScanWorkflowExecutions             = visibility::scan,                           name,  read,         AnyNode,        never,          repeatable;
+                CountWorkflowExecutions            = visibility::count,                          name,  read,         AnyNode,        never,          repeatable;
+                GetSearchAttributes                = operator::everywhere,                       none,  system_read,  AnyNode,        never,          repeatable;
+                RespondQueryTaskCompleted          = query::respond,                             token, work,         TaskToken,      never,          once;
+                ResetStickyTaskQueue               = task_queue::reset_sticky,                   name,  work,         Execution,      never,          once;
+                ShutdownWorker                     = task_queue::shut_down_worker,               name,  work,         EveryNode,      never,          repeatable;
+                QueryWorkflow                      = query::ask,                                 name,  read,         Execution,      never,          once;
+                DescribeWorkflowExecution          = describe::describe,                         name,  read,         Execution,      never,          repeatable;
+                DescribeTaskQueue                  = task_queue::describe,                       name,  read,         TaskQueue,      never,          repeatable;
+                GetClusterInfo                     = cluster_info::cluster,                      none,  system_read,  AnyNode,        never,          repeatable;
+                GetSystemInfo                      = cluster_info::info,                         none,  open,         AnyNode,        never,          repeatable;
+                ListTaskQueuePartitions            = task_queue::list_partitions,                name,  read,         AnyNode,        never,          repeatable;
+                UpdateTaskQueueConfig              = task_queue_config::update,                  name,  write,        Registry,       never,          once;
+                UpdateWorkerBuildIdCompatibility   = build_ids::update,                          name,  write,        Registry,       never,          once;
+                GetWorkerBuildIdCompatibility      = build_ids::get,                             name,  read,         Registry,       never,          repeatable;
+                GetWorkerTaskReachability          = build_ids::reachability,                    name,  read,         Registry,       never,          repeatable;
+                CreateSchedule                     = schedule::create,                           name,  write,        ScheduleId,     never,          once;
+                DescribeSchedule                   = schedule::describe,                         name,  read,         ScheduleId,     never,          repeatable;
+                UpdateSchedule                     = schedule::update,                           name,  write,        ScheduleId,     never,          once;
+                PatchSchedule                      = schedule::patch,                            name,  write,        ScheduleId,     never,          once;
+                ListScheduleMatchingTimes          = schedule::list_matching_times,              name,  read,         ScheduleId,     never,          repeatable;
+                DeleteSchedule                     = schedule::delete,                           name,  write,        ScheduleId,     never,          once;
+                ListSchedules                      = schedule::list,                             name,  read,         AnyNode,        never,          repeatable;
+                CountSchedules                     = schedule::count,                            name,  read,         AnyNode,        never,          repeatable;
+                UpdateWorkflowExecution            = update::update,                             name,  write,        Execution,      always,         once;
+                PollWorkflowExecutionUpdate        = update::poll,                               name,  read,         UpdateRef,      always,         repeatable;
+                RecordWorkerHeartbeat              = worker_registry::record,                    name,  work,         EveryNode,      never,          repeatable;
+                ListWorkers                        = worker_registry::list,                      name,  read,         AnyNode,        never,          repeatable;
+                StartBatchOperation                = batch::start,                               name,  write,        BatchJob,       never,          once;
+                StopBatchOperation                 = batch::stop,                                name,  write,        WorkflowId,     never,          once;
+                ListBatchOperations                = batch::list,                                name,  read,         AnyNode,        never,          repeatable;
+                DescribeBatchOperation             = batch::describe,                            name,  read,         WorkflowId,     never,          repeatable;
+                CountWorkers                       = worker_registry::count,                     name,  read,         AnyNode,        never,          repeatable;
+                DescribeWorker                     = worker_registry::describe,                  name,  read,         AnyNode,        never,          repeatable;
+                UpdateActivityOptions              = activity_control::update_options,           name,  write,        Execution,      never,          once;
+                PauseActivity                      = activity_control::pause,                    name,  write,        Execution,      never,          once;
+                UnpauseActivity                    = activity_control::unpause,                  name,  write,        Execution,      never,          once;
+                ResetActivity                      = activity_control::reset,                    name,  write,        Execution,      never,          once;
+                PauseActivityExecution             = activity_control::pause_execution,          name,  write,        WorkflowId,     never,          once;
+                UnpauseActivityExecution           = activity_control::unpause_execution,        name,  write,        WorkflowId,     never,          once;
+                ResetActivityExecution             = activity_control::reset_execution,          name,  write,        WorkflowId,     never,          once;
+                UpdateActivityExecutionOptions     = activity_control::update_execution_options, name,  write,        WorkflowId,     never,          once;
+                UpdateWorkflowExecutionOptions     = run_control::update_options,                name,  write,        Execution,      never,          once;
+                PauseWorkflowExecution             = run_control::pause,                         name,  write,        WorkflowId,     never,          once;
+                UnpauseWorkflowExecution           = run_control::unpause,                       name,  write,        WorkflowId,     never,          once;
             }
             OperatorService {
-                AddSearchAttributes                = operator::add_search_attributes,    none,  Registry,          never,          once;
-                RemoveSearchAttributes             = operator::remove_search_attributes, none,  Registry,          never,          once;
-                ListSearchAttributes               = operator::list_search_attributes,   none,  AnyNode,           never,          repeatable;
-                DeleteNamespace                    = operator::delete_namespace,         none,  Registry,          never,          once;
-                ListClusters                       = cluster_info::list_clusters,        none,  AnyNode,           never,          repeatable;
+                AddSearchAttributes                = operator::add_search_attributes,            about, admin,        Registry,       never,          once;
+                RemoveSearchAttributes             = operator::remove_search_attributes,         about, admin,        Registry,       never,          once;
+                ListSearchAttributes               = operator::list_search_attributes,           about, read,         AnyNode,        never,          repeatable;
+                DeleteNamespace                    = operator::delete_namespace,                 about, admin,        Registry,       never,          once;
+                ListClusters                       = cluster_info::list_clusters,                none,  system_admin, AnyNode,        never,          repeatable;
             }
         }
     };
@@ -151,6 +154,7 @@ impl RoutingKey {
 struct Row {
     name: &'static str,
     service: &'static str,
+    access: Access,
     routing_key: RoutingKey,
     is_repeatable: bool,
 }
@@ -173,9 +177,36 @@ macro_rules! is_repeatable {
     };
 }
 
+macro_rules! access {
+    (open) => {
+        Access::Open
+    };
+    (system_read) => {
+        Access::SYSTEM_READ
+    };
+    (read) => {
+        Access::READ
+    };
+    (read_or_work) => {
+        Access::READ_OR_WORK
+    };
+    (work) => {
+        Access::WORK
+    };
+    (write) => {
+        Access::WRITE
+    };
+    (admin) => {
+        Access::ADMIN
+    };
+    (system_admin) => {
+        Access::SYSTEM_ADMIN
+    };
+}
+
 macro_rules! rows {
     ($($service:ident { $(
-        $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
+        $rpc:ident = $($handler:ident)::+, $namespace:ident, $needs:ident, $key:ident, $long_poll:ident, $again:ident;
     )* })*) => {
         /// An RPC that is served.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +220,7 @@ macro_rules! rows {
         const ROWS: &[Row] = &[$($(Row {
             name: stringify!($rpc),
             service: service_name!($service),
+            access: access!($needs),
             routing_key: RoutingKey::$key,
             is_repeatable: is_repeatable!($again),
         },)*)*];
@@ -209,6 +241,11 @@ impl Rpc {
     /// The name that the API gives it.
     pub(crate) fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// What its caller needs.
+    pub(crate) fn access(self) -> Access {
+        self.row().access
     }
 
     /// Which field of its request says what node answers it.

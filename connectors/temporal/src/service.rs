@@ -19,7 +19,7 @@ pub struct ApiServices(pub Arc<Gateway>);
 
 macro_rules! services {
     ($($service:ident { $(
-        $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
+        $rpc:ident = $($handler:ident)::+, $namespace:ident, $needs:ident, $key:ident, $long_poll:ident, $again:ident;
     )* })*) => { paste! { $(
         // RPCs without a row answer UNIMPLEMENTED.
         #[tonic::async_trait]

@@ -40,6 +40,8 @@ pub const RECEIPT_HEADER: &str = "everlog-receipt";
 pub const CLAIMED_HEADER: &str = "everlog-claimed";
 /// Calls of one node at once. Most are polls, which wait.
 const STREAMS_MAX: u32 = 100_000;
+/// Bytes of the headers of a call. The principal among them has as many grants as its token could hold.
+const HEADER_BYTES_MAX: u32 = 256 << 10;
 /// Bytes of a message between nodes.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
 /// How long such a message may take to arrive.
@@ -100,6 +102,7 @@ where
         .keep_alive_timeout(ALIVE_WITHIN)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX);
     let node = Arc::clone(&server.node);
     // A node's connection is never closed to make room, because it always counts as busy.

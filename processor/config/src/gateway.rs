@@ -51,6 +51,10 @@ section! {
         namespace_polls_max: usize = 0, 0..=1_000_000;
         /// Calls per second in one namespace; 0 = no limit.
         namespace_calls_per_second: u32 = 0, 0..=10_000_000;
+        /// Long polls at once of one method by one identity; 0 = no limit. Only with `auth.enabled`.
+        identity_polls_max: usize = 0, 0..=1_000_000;
+        /// Calls per second of one identity; 0 = no limit. Only with `auth.enabled`.
+        identity_calls_per_second: u32 = 0, 0..=10_000_000;
         /// Namespaces.
         namespaces_max: usize = 10_000, 1..=100_000;
         /// Namespaces that have metrics of their own; the others share one label.
@@ -113,6 +117,8 @@ impl Gateway {
             polls_max: self.polls_max,
             namespace_polls_max: self.namespace_polls_max,
             namespace_calls_per_second: self.namespace_calls_per_second,
+            identity_polls_max: self.identity_polls_max,
+            identity_calls_per_second: self.identity_calls_per_second,
             namespaces_max: self.namespaces_max,
             metric_namespaces_max: self.metric_namespaces_max,
             cut_failure_bytes: self.cut_failure_bytes,

@@ -1,6 +1,7 @@
 //! The settings of a node, its data directory, and its log lines. Settings come from defaults, then the file, then
 //! the environment, then the command line. They are read once and passed down.
 
+mod auth;
 pub mod data_dir;
 mod gateway;
 mod kafka;
@@ -21,6 +22,7 @@ use toml::Value;
 
 use crate::setting::{Given, Refusal, Section};
 
+pub use crate::auth::Auth;
 pub use crate::data_dir::DataDir;
 pub use crate::gateway::Gateway;
 pub use crate::kafka::Kafka;
@@ -64,6 +66,8 @@ pub struct Config {
     pub ingress: Ingress,
     /// `[cluster]`
     pub cluster: Cluster,
+    /// `[auth]`
+    pub auth: Auth,
     /// `[tokens]`
     pub tokens: Tokens,
     /// `[logs]`
@@ -117,7 +121,7 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 15] {
+    fn sections(&self) -> [&dyn Section; 16] {
         let Self {
             server,
             log,
@@ -132,12 +136,13 @@ impl Config {
             registry,
             ingress,
             cluster,
+            auth,
             tokens,
             logs,
         } = self;
         [
             server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
-            cluster, tokens, logs,
+            cluster, auth, tokens, logs,
         ]
     }
 
@@ -161,12 +166,13 @@ impl Config {
             registry,
             ingress,
             cluster,
+            auth,
             tokens,
             logs,
         } = self;
-        let sections: [&mut dyn Section; 15] = [
+        let sections: [&mut dyn Section; 16] = [
             server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
-            cluster, tokens, logs,
+            cluster, auth, tokens, logs,
         ];
         sections.into_iter().find(|section| section.name() == name)
     }
@@ -242,7 +248,7 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self { server, kafka, limits, gateway, http, ingress, cluster, .. } = self;
+        let Self { server, kafka, limits, gateway, http, ingress, cluster, auth, .. } = self;
         let (calls, metrics, face) = (server.address, server.metrics_address, http.address);
         for (key, address, taken) in [
             ("server.metrics_address", metrics, &[("server.address", calls)][..]),
@@ -256,6 +262,7 @@ impl Config {
         }
         limits.check(faults);
         gateway.check(faults);
+        auth.check(faults);
         kafka.check(self, faults);
         ingress.check(self, faults);
         cluster.check(kafka.is_used(), faults);
@@ -328,21 +335,21 @@ mod tests {
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(

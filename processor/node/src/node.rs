@@ -32,6 +32,7 @@ use crate::observe::progress::{self, Progress};
 use crate::observe::{metrics, metrics_http};
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
+use crate::services::auth;
 use crate::services::commands::CommandReader;
 use crate::services::gateway::{self, NodeGateway};
 use crate::services::names::NodeNames;
@@ -86,6 +87,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
     metrics::watch_listeners(&registry, listeners.counts());
+    let face = listeners.face.1;
+    let guard = auth::open(config, &registry)?;
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
     // From here on this thread blocks at times. Metrics and health are served by other threads.
@@ -97,9 +100,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &backend, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &backend)?);
     metrics::watch_registry(&registry, &schemas);
-    let (inbox, held) = (public_http::Inbox::default(), metrics::http_bytes(&registry, config));
-    let routes = public_http::routes(config, listeners.face.1, (&backend, &schemas), &inbox, held);
-    tokio::spawn(http1::serve(listeners.face.0, routes));
+    let inbox = serve_http(config, listeners.face, (&backend, &schemas), (&registry, &guard));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
         Err(ended) => {
@@ -118,7 +119,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let known = (&names, &gateway::open_task_queues(&backend, running.dispatcher())?);
     let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1))?;
     let reached = (listeners.calls.1, peers(cluster.as_ref()));
-    let calls = NodeGateway::make(config, &backend, known, &running, calls_metrics, reached)?;
+    let calls = NodeGateway::make(config, &backend, known, &running, calls_metrics, reached, guard)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
@@ -139,8 +140,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     keep_public(config, &backend, (&schemas, &names), &running, (&inbox, &registry));
     metrics::watch_calls(&registry, calls.budgets());
     let mut gateway = NodeGateway::start(listeners.calls.0, calls);
-    let addresses =
-        Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
+    let addresses = Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face };
     log_serving(data, &addresses);
     if with_banner {
         show_banner(config, data, backend.log().partitions(), addresses);
@@ -149,6 +149,19 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     health.is_stopping();
     let ends = ShutdownParts { commands, gateway: Some(gateway), cluster };
     Ok(end(cause, ends, running, backend, failures).await)
+}
+
+/// Serves public HTTP from here on. Commands get to the inbox.
+fn serve_http(
+    config: &Config,
+    (listener, address): (Listener, SocketAddr),
+    from: (&LogBackend, &Schemas),
+    (registry, guard): (&Registry, &Option<everlog_temporal::Guard>),
+) -> public_http::Inbox {
+    let (inbox, held) = (public_http::Inbox::default(), metrics::http_bytes(registry, config));
+    let routes = public_http::routes(config, address, from, (&inbox, held, guard));
+    tokio::spawn(http1::serve(listener, routes));
+    inbox
 }
 
 /// The other nodes, as the gateway reaches them.

@@ -42,7 +42,7 @@ const NO_QUERIES: &str = "a batch job answers no queries; DescribeBatchOperation
 
 /// Does the work of jobs until the gateway stops.
 pub(crate) async fn run(gateway: Arc<Gateway>, calls: Calls) {
-    let worker = BatchWorker { client: client(calls), gateway: Arc::clone(&gateway) };
+    let worker = BatchWorker { calls, gateway: Arc::clone(&gateway) };
     let mut loops = JoinSet::new();
     // The queues that are polled: whether something was noted there since.
     let mut polled: HashMap<Id, (QueueKey, bool)> = HashMap::new();
@@ -71,8 +71,15 @@ pub(crate) async fn run(gateway: Arc<Gateway>, calls: Calls) {
     while loops.join_next().await.is_some() {}
 }
 
+/// Polls for jobs.
 #[derive(Clone)]
 struct BatchWorker {
+    gateway: Arc<Gateway>,
+    calls: Calls,
+}
+
+/// Does one task, with the rights of a writer in its namespace.
+struct TaskWorker {
     gateway: Arc<Gateway>,
     client: ApiClient,
 }
@@ -165,17 +172,21 @@ impl BatchWorker {
     }
 
     async fn perform(self, (namespace, task): (Arc<str>, BatchTask)) {
+        let client = client(self.calls, IDENTITY, &namespace);
+        let worker = TaskWorker { gateway: self.gateway, client };
         let done = match task {
-            BatchTask::Workflow(task) if task.query.is_some() => self.refuse_query(*task).await,
-            BatchTask::Workflow(task) => self.answer_workflow_task(&namespace, *task).await,
-            BatchTask::Activity(task) => self.do_activity(*task).await,
+            BatchTask::Workflow(task) if task.query.is_some() => worker.refuse_query(*task).await,
+            BatchTask::Workflow(task) => worker.answer_workflow_task(&namespace, *task).await,
+            BatchTask::Activity(task) => worker.do_activity(*task).await,
         };
         // The engine gives the task to somebody again, if the run is still there.
         if let Err(status) = done {
             tracing::debug!(%status, "the answer of a batch job was refused");
         }
     }
+}
 
+impl TaskWorker {
     async fn refuse_query(&self, task: PollWorkflowTaskQueueResponse) -> Result<(), Status> {
         let request = RespondQueryTaskCompletedRequest {
             task_token: task.task_token,

@@ -30,6 +30,8 @@ use crate::routing::in_process::{self, answer};
 use crate::routing::peers::Location;
 use crate::server::call::Call;
 
+/// Who describes the other half of a queue.
+const DESCRIBER: &str = "everlog-task-queue";
 /// The priority of a task without one. It is reported also if it has no tasks.
 const PRIORITY_DEFAULT: u8 = 3;
 /// The rate that is reported if there is no limit, as by Temporal's server.
@@ -136,7 +138,8 @@ async fn activities(
     let kind = i32::from(TaskQueueType::Activity);
     let request = DescribeTaskQueueRequest { task_queue_types: vec![kind], ..request.clone() };
     let calls = call.gateway.calls().map_err(|error| Status::internal(error.to_string()))?;
-    let found = answer(in_process::client(calls).describe_task_queue(request)).await?;
+    let mut client = in_process::client(calls, DESCRIBER, &call.namespace.record.name);
+    let found = answer(client.describe_task_queue(request)).await?;
     let mut infos =
         found.versions_info.into_values().filter_map(|mut version| version.types_info.remove(&kind));
     Ok(infos.next().unwrap_or_default())

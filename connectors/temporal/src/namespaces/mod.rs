@@ -3,5 +3,4 @@
 pub(crate) mod namespace;
 #[cfg(test)]
 pub(crate) mod namespace_tests;
-pub(crate) mod rate_limit;
 pub(crate) mod search_attributes;

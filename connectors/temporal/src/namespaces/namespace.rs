@@ -17,8 +17,8 @@ use crate::codec::random_ids;
 use crate::codec::status::{self, invalid, namespace_deleted, namespace_exists, namespace_not_found};
 use crate::limits::Limits;
 use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
-use crate::namespaces::rate_limit::RateLimit;
 use crate::namespaces::search_attributes;
+use crate::rate_limit::{LimitScope, RateLimit};
 
 /// The namespace that exists from the first start.
 pub const DEFAULT: &str = "default";
@@ -140,7 +140,8 @@ impl Namespaces {
     /// The error of the durable map, as text.
     pub fn open(control: Arc<dyn Control>, limits: &Limits, metrics: &Metrics) -> Result<Self, String> {
         let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
-        let usage = Arc::new(Usage { metrics: unknown, rate_limit: RateLimit::new(0, 0) });
+        let usage =
+            Arc::new(Usage { metrics: unknown, rate_limit: RateLimit::new(LimitScope::Namespace, 0, 0) });
         let namespaces = Self {
             known: ArcSwap::default(),
             nameless: Arc::new(Namespace {
@@ -425,8 +426,11 @@ impl Namespaces {
             true => Arc::new(NamespaceMetrics::new(name, self.metrics.clone())),
             false => self.other.clone(),
         };
-        let rate_limit =
-            RateLimit::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
+        let rate_limit = RateLimit::new(
+            LimitScope::Namespace,
+            self.limits.namespace_calls_per_second,
+            self.limits.namespace_polls_max,
+        );
         Usage { metrics, rate_limit }
     }
 }

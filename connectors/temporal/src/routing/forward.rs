@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everlog_auth::Caller;
 use http_body_util::{BodyExt, Full};
 use tokio::time::Instant;
 use tonic::Status;
@@ -16,6 +17,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response, request};
 use tower::{Layer, Service};
 
+use crate::authorization;
 use crate::codec::body_buffer::{BodyBuffer, PREFIX_ROOM_BYTES};
 use crate::codec::grpc_timeout;
 use crate::codec::{random_ids, status};
@@ -72,7 +74,11 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let (mut headers, mut extensions) =
+            (std::mem::take(request.headers_mut()), std::mem::take(request.extensions_mut()));
+        authorization::receive(&mut headers, &mut extensions);
+        (*request.headers_mut(), *request.extensions_mut()) = (headers, extensions);
         if request.uri().path() == partition_reads::PATH && request.extensions().get::<Forwarded>().is_some()
         {
             let gateway = Arc::clone(&self.gateway);
@@ -83,7 +89,6 @@ where
         let routed =
             Rpc::of_path(request.uri().path()).filter(|rpc| rpc.routing_key() != RoutingKey::AnyNode);
         let Some(rpc) = routed else { return Box::pin(inner.call(request)) };
-        let mut request = request;
         let receipt_slot = (rpc.routing_key().is_poll()
             && request.extensions().get::<ReceiptSlot>().is_none())
         .then(ReceiptSlot::default);
@@ -160,6 +165,9 @@ impl BufferedCall {
         let route =
             route::of_request(self.rpc.routing_key(), read, &gateway.namespaces, &gateway.token_signer);
         let Some(route) = route else { return serve_here(&mut inner, self.request()).await };
+        if let Err(status) = authorization::judge_route(gateway, self.rpc, self.caller(), &route) {
+            return status.into_http();
+        }
         // Counted from the first time that no node owns the partition: a long poll may have waited before.
         let mut deadline = None;
         let answered_by = self.began + self.patience(gateway);
@@ -244,8 +252,15 @@ impl BufferedCall {
         Request::from_parts(self.head.clone(), Body::new(Full::new(self.body.clone())))
     }
 
+    /// The call as it goes to another node.
     fn copy(&self) -> Request<Bytes> {
-        Request::from_parts(self.head.clone(), self.body.clone())
+        let mut head = self.head.clone();
+        authorization::send(&mut head.headers, &head.extensions);
+        Request::from_parts(head, self.body.clone())
+    }
+
+    fn caller(&self) -> Option<&Caller> {
+        self.head.extensions.get()
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use everlog_auth::{Caller, Principal};
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use tonic::body::Body;
 use tonic::codegen::http;
@@ -23,7 +24,10 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The services, as a client sees a connection.
 #[derive(Clone)]
-pub(crate) struct InProcess(Calls);
+pub(crate) struct InProcess {
+    calls: Calls,
+    caller: Caller,
+}
 
 impl Service<http::Request<Body>> for InProcess {
     type Response = http::Response<Body>;
@@ -34,15 +38,17 @@ impl Service<http::Request<Body>> for InProcess {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let calls = self.0.clone();
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        let calls = self.calls.clone();
+        request.extensions_mut().insert(Caller::clone(&self.caller));
         Box::pin(async move { Ok(calls.answer(request).await) })
     }
 }
 
-/// A client of these services.
-pub(crate) fn client(calls: Calls) -> ApiClient {
-    WorkflowServiceClient::new(InProcess(calls)).max_decoding_message_size(ANSWER_BYTES_MAX)
+/// A client of these services, which may do in one namespace what a writer may.
+pub(crate) fn client(calls: Calls, name: &str, namespace: &str) -> ApiClient {
+    let caller = Caller::new(Principal::server(name, namespace));
+    WorkflowServiceClient::new(InProcess { calls, caller }).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
 /// The answer to a call, or DEADLINE_EXCEEDED.

@@ -19,6 +19,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
 use tower::Service;
 
+use crate::authorization;
 use crate::codec::body_buffer::BodyBuffer;
 use crate::codec::body_buffer::PREFIX_ROOM_BYTES;
 use crate::codec::grpc_timeout;
@@ -150,6 +151,7 @@ impl BoundedCall<'_> {
         let told = grpc_timeout::of(request.headers());
         let takes_gzip = compression::is_taken(request.headers());
         let (mut head, body) = request.into_parts();
+        authorization::identify(self.gateway, &mut head, &self.peer).await?;
         let mut held = self.received(&head.headers, body, told).await?;
         let encoding = head.headers.remove("grpc-encoding");
         let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
@@ -171,10 +173,11 @@ impl BoundedCall<'_> {
 
     /// A call of another service. Java's SDK compresses its health check.
     async fn streaming(&self, request: Request<Body>) -> Result<Request<Body>, Status> {
-        if !request.uri().path().starts_with(HEALTH) {
-            return Ok(request);
-        }
         let (mut head, body) = request.into_parts();
+        authorization::identify(self.gateway, &mut head, &self.peer).await?;
+        if !head.uri.path().starts_with(HEALTH) {
+            return Ok(Request::from_parts(head, body));
+        }
         let held = self.received(&head.headers, body, grpc_timeout::of(&head.headers)).await?;
         let encoding = head.headers.remove("grpc-encoding");
         let encoding = encoding.as_ref().map(HeaderValue::as_bytes);

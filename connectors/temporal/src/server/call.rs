@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use everlog_auth::Caller;
 use everlog_engine::Reply;
 use everlog_engine::request::{self, RequestRecord};
 use everlog_listen::{Share, SharedConnection};
@@ -17,9 +18,10 @@ use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::NamespaceState;
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use crate::Gateway;
+use crate::authorization;
 use crate::codec::status::{self, invalid};
 use crate::codec::validation::Checks;
 use crate::codec::{grpc_timeout, random_ids};
@@ -49,6 +51,10 @@ pub(crate) struct Call<'a> {
     peer: Option<SharedConnection>,
     /// Held until the response is made.
     history_permit: OnceLock<HistoryPermit>,
+    /// Who calls; none where everybody may do everything, or needs no rights.
+    caller: Option<Caller>,
+    /// Of a call of an administrator: the namespace that it is about.
+    audited: Option<String>,
     _shares: AdmissionShares,
 }
 
@@ -72,12 +78,16 @@ impl<'a> Call<'a> {
         request: &Request<R>,
     ) -> Result<Self, Status> {
         let (rpc, began) = (R::RPC, Instant::now());
-        let resolved = client_version::check(request.metadata())
-            .and_then(|()| resolve(gateway, rpc, request.get_ref().scope()));
+        let caller = request.extensions().get::<Caller>().cloned();
+        let scope = request.get_ref().scope();
+        let audited = audited(gateway, rpc, &scope);
+        let resolved = authorization::judge(gateway, rpc, caller.as_ref(), &scope)
+            .and_then(|()| client_version::check(request.metadata()))
+            .and_then(|()| resolve(gateway, rpc, scope));
         let (namespace, token) =
             resolved.inspect_err(|status| refused(gateway.namespaces.nameless(), rpc, status, began))?;
         let is_long_poll = request.get_ref().is_long_poll();
-        let places = admit(gateway, &namespace, rpc, is_long_poll, began)
+        let places = admit(gateway, &namespace, caller.as_ref(), rpc, is_long_poll)
             .inspect_err(|status| refused(&namespace, rpc, status, began))?;
         namespace.usage.metrics.began(rpc);
         let deadline =
@@ -98,6 +108,8 @@ impl<'a> Call<'a> {
             forwarded_poll_id,
             peer,
             history_permit: OnceLock::new(),
+            caller,
+            audited,
             _shares: places,
         })
     }
@@ -118,7 +130,9 @@ impl<'a> Call<'a> {
                 Ok(poll) => poll,
                 Err(_panic) => Poll::Ready(Err(self.panicked())),
             });
-        match answer.await {
+        let answer = answer.await;
+        self.write_down(answer.as_ref().err());
+        match answer {
             Ok(message) => {
                 let Some(reader) = self.history_permit.get() else { return Ok(Response::new(message)) };
                 let leaves = self.gateway.history_pacing.next(message.encoded_len(), Instant::now());
@@ -131,6 +145,14 @@ impl<'a> Call<'a> {
                 self.namespace.usage.metrics.failed(self.rpc, &status);
                 Err(status)
             }
+        }
+    }
+
+    /// Writes a call of an administrator into the audit log.
+    fn write_down(&self, error: Option<&Status>) {
+        if let (Some(guard), Some(namespace)) = (&self.gateway.guard, &self.audited) {
+            let outcome = format!("{:?}", error.map_or(Code::Ok, Status::code));
+            guard.audit.admin_call(self.caller.as_deref(), self.rpc.name(), namespace, &outcome);
         }
     }
 
@@ -248,6 +270,15 @@ impl Drop for Call<'_> {
     }
 }
 
+/// The namespace of a call that the audit log has a line of; none of any other call.
+fn audited(gateway: &Gateway, rpc: Rpc, scope: &Scope<'_>) -> Option<String> {
+    let is_audited = gateway.guard.is_some() && rpc.access().is_of_admins();
+    is_audited.then(|| match scope {
+        Scope::About(name) | Scope::Name(name) | Scope::Token { name, .. } => (*name).to_owned(),
+        Scope::Nameless => String::new(),
+    })
+}
+
 fn refused(namespace: &Namespace, rpc: Rpc, status: &Status, began: Instant) {
     let metrics = &namespace.usage.metrics;
     metrics.began(rpc);
@@ -255,21 +286,29 @@ fn refused(namespace: &Namespace, rpc: Rpc, status: &Status, began: Instant) {
     metrics.ended(rpc, began.elapsed());
 }
 
-/// The share of the budget of calls or polls, and that of the polls of the namespace where these are limited.
-type AdmissionShares = (Share, Option<Share>);
+/// The share of the budget of calls or polls, and those of the polls of the namespace and of the identity where these are limited.
+type AdmissionShares = (Share, [Option<Share>; 2]);
 
 fn admit(
     gateway: &Gateway,
     namespace: &Namespace,
+    caller: Option<&Caller>,
     rpc: Rpc,
     is_long_poll: bool,
-    now: Instant,
 ) -> Result<AdmissionShares, Status> {
     let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
     let place = gate.take(1).ok_or_else(status::overloaded)?;
-    let rate_limit = &namespace.usage.rate_limit;
-    rate_limit.take_call(now)?;
-    Ok((place, if is_long_poll { rate_limit.take_poll(rpc)? } else { None }))
+    let of_identity = caller.and_then(|caller| gateway.identity_limits.of(caller));
+    let rate_limits = [of_identity.as_deref(), Some(&namespace.usage.rate_limit)];
+    for rate_limit in rate_limits.iter().flatten() {
+        rate_limit.take_call()?;
+    }
+    let mut polls = [None, None];
+    for (poll, rate_limit) in polls.iter_mut().zip(rate_limits) {
+        *poll =
+            rate_limit.filter(|_| is_long_poll).map_or(Ok(None), |rate_limit| rate_limit.take_poll(rpc))?;
+    }
+    Ok((place, polls))
 }
 
 fn resolve(
@@ -279,7 +318,7 @@ fn resolve(
 ) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
     let named = |name| gateway.namespaces.find_any(name, gateway.id_bytes_max());
     match scope {
-        Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
+        Scope::Nameless | Scope::About(_) => Ok((gateway.namespaces.nameless().clone(), None)),
         Scope::Name(name) => Ok((in_use(named(name)?, rpc)?, None)),
         Scope::Token { name, token } => {
             let token = TaskToken::open(&gateway.token_signer, token)?;

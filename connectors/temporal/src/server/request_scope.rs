@@ -9,8 +9,10 @@ use crate::rpc::{Rpc, rpcs};
 
 /// How a request names its namespace.
 pub(crate) enum Scope<'a> {
-    /// It has none. RPCs about namespaces name one, but do not act in it.
+    /// It has none.
     Nameless,
+    /// It is about the namespace of this name, and does not act in it. Empty where it names it by its UUID, or all.
+    About(&'a str),
     /// By name.
     Name(&'a str),
     /// By a task token, and usually by name as well.
@@ -31,6 +33,9 @@ pub(crate) trait RequestScope {
 macro_rules! scope {
     ($request:ident, none) => {
         Scope::Nameless
+    };
+    ($request:ident, about) => {
+        Scope::About(&$request.namespace)
     };
     ($request:ident, name) => {
         Scope::Name(&$request.namespace)
@@ -54,7 +59,7 @@ macro_rules! is_long_poll {
 
 macro_rules! requests {
     ($($service:ident { $(
-        $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
+        $rpc:ident = $($handler:ident)::+, $namespace:ident, $needs:ident, $key:ident, $long_poll:ident, $again:ident;
     )* })*) => { paste! { $($(
         impl RequestScope for [<$rpc Request>] {
             const RPC: Rpc = Rpc::$rpc;

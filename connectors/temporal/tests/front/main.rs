@@ -8,7 +8,8 @@ use everlog_listen::{Listener, ListenerBounds};
 use everlog_partition::{Admission, Dispatcher, InboxMessage, Router};
 use everlog_patience as patience;
 use everlog_temporal::{
-    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TaskQueues, TokenSigner,
+    About, Calls, Config, Control, Gateway, Guard, Limits, Metrics, Namespaces, Peers, Row, TaskQueues,
+    TokenSigner,
 };
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use parking_lot::Mutex;
@@ -78,6 +79,16 @@ impl Front {
         send: everlog_partition::PartitionSender,
         peers: Option<Arc<dyn Peers>>,
     ) -> Self {
+        Self::judged(limits, send, peers, None).await
+    }
+
+    /// The same, where callers are judged.
+    pub(crate) async fn judged(
+        limits: Limits,
+        send: everlog_partition::PartitionSender,
+        peers: Option<Arc<dyn Peers>>,
+        guard: Option<Guard>,
+    ) -> Self {
         let registry = prometheus::Registry::new();
         let dispatcher = Dispatcher::new(|| 0);
         let router = Router::new(2, send, dispatcher.clone(), Arc::new(Admission::new(2, 100, 100)));
@@ -102,6 +113,7 @@ impl Front {
             router,
             metrics,
             peers,
+            guard,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
         let calls = gateway.calls().expect("the descriptor is good");
@@ -127,6 +139,7 @@ impl Front {
 mod attributes;
 mod namespaces;
 mod nodes;
+mod principals;
 mod refusals;
 mod sample;
 mod service;

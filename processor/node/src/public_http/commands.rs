@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use everlog_auth::Caller;
 use everlog_ingress::Taken;
 use everlog_log::consumer::Fetched;
 use everlog_partition::CallFailure;
+use everlog_temporal::Guard;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
+use crate::public_http::authorization;
 use crate::public_http::{busy, refusal};
 use crate::services::names::NodeNames;
 use crate::services::schemas::Lookup;
@@ -31,6 +34,7 @@ pub type HttpCommands = everlog_ingress::HttpSource<Lookup, NodeNames>;
 pub struct CommandEndpoint {
     pub inbox: crate::public_http::Inbox,
     pub requests: Arc<Semaphore>,
+    pub guard: Option<Guard>,
     /// The settings allow commands.
     pub is_open: bool,
 }
@@ -51,6 +55,7 @@ struct PostedCommand<'a> {
 
 pub async fn post(
     State(desk): State<CommandEndpoint>,
+    caller: Option<Extension<Caller>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -67,7 +72,17 @@ pub async fn post(
         Err(error) => return refusal(error.status(), &error.body_text()),
     };
     match record(&body) {
-        Ok(record) => told(inbox.take(record).await),
+        Ok(record) => {
+            let caller = caller.as_ref().map(|Extension(caller)| &**caller);
+            match inbox
+                .take(record, |body| authorization::may_command(desk.guard.as_ref(), caller, body))
+                .await
+            {
+                Ok(Some(taken)) => told(taken),
+                Ok(None) => authorization::denied(),
+                Err(failure) => failed(&failure),
+            }
+        }
         Err(why) => refusal(StatusCode::BAD_REQUEST, &why),
     }
 }
@@ -92,27 +107,28 @@ fn record(body: &[u8]) -> Result<Fetched, String> {
     Ok(Fetched { key: Some(key.into()), value: Some(value), headers, ..Fetched::default() })
 }
 
-fn told(taken: Result<Taken, CallFailure>) -> Response {
-    match taken {
-        Ok(Taken { partition, offset, refused: None }) => {
-            Json(json!({"partition": partition, "offset": offset})).into_response()
-        }
-        Ok(Taken { partition, offset, refused: Some((code, reason)) }) => {
+fn told(Taken { partition, offset, refused }: Taken) -> Response {
+    match refused {
+        None => Json(json!({"partition": partition, "offset": offset})).into_response(),
+        Some((code, reason)) => {
             let told = json!({"partition": partition, "offset": offset, "code": code, "reason": reason});
             (StatusCode::UNPROCESSABLE_ENTITY, Json(told)).into_response()
         }
-        Err(CallFailure::Busy) => busy("too much is waiting already; nothing was taken"),
+    }
+}
+
+fn failed(failure: &CallFailure) -> Response {
+    match failure {
+        CallFailure::Busy => busy("too much is waiting already; nothing was taken"),
         // Only polls get this refusal.
-        Err(CallFailure::NamespaceCrowded { .. } | CallFailure::Crowded { .. }) => busy("nothing was taken"),
-        Err(CallFailure::Full) => busy("the disk is full; nothing was taken"),
-        Err(CallFailure::Moved) => busy("another node serves the partition; nothing was taken"),
+        CallFailure::NamespaceCrowded { .. } | CallFailure::Crowded { .. } => busy("nothing was taken"),
+        CallFailure::Full => busy("the disk is full; nothing was taken"),
+        CallFailure::Moved => busy("another node serves the partition; nothing was taken"),
         // Lists and counts get the second and the third.
-        Err(
-            CallFailure::Unavailable
-            | CallFailure::Indexing { .. }
-            | CallFailure::TooManyGroups { .. }
-            | CallFailure::Internal,
-        ) => refusal(
+        CallFailure::Unavailable
+        | CallFailure::Indexing { .. }
+        | CallFailure::TooManyGroups { .. }
+        | CallFailure::Internal => refusal(
             StatusCode::GATEWAY_TIMEOUT,
             "nobody knows whether it was taken; with a command-id it counts once",
         ),

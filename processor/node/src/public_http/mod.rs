@@ -1,6 +1,7 @@
 //! Public HTTP: the schema registry at the root, and on the embedded log commands and records of public topics.
 //! Requests that a browser sends for a page of another site are refused.
 
+mod authorization;
 pub mod commands;
 pub mod entries;
 mod front_page;
@@ -37,7 +38,7 @@ const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 /// What every request is checked against.
 #[derive(Clone)]
-struct Guard {
+struct RequestBounds {
     /// Only this machine reaches the address. A foreign name in `Host` means that a page was led here by DNS.
     is_local: bool,
     within: Duration,
@@ -52,12 +53,11 @@ pub fn routes(
     config: &Config,
     address: SocketAddr,
     (backend, schemas): (&LogBackend, &Schemas),
-    inbox: &Inbox,
-    held: Arc<Budget>,
+    (inbox, held, guard): (&Inbox, Arc<Budget>, &Option<everlog_temporal::Guard>),
 ) -> Router {
     let within = Duration::from_millis(config.http.request_timeout_ms);
     let commands_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
-    let guard = Guard {
+    let bounds = RequestBounds {
         is_local: address.ip().is_loopback(),
         within,
         held,
@@ -74,7 +74,7 @@ pub fn routes(
             shelf(PublicTopic::Event, everlog_log::Topic::Events)
                 .merge(shelf(PublicTopic::Outcome, everlog_log::Topic::Replies))
                 .merge(shelf(PublicTopic::Rejection, everlog_log::Topic::Rejections))
-                .merge(desk(config, inbox, commands_bytes_max))
+                .merge(desk(config, inbox, guard.clone(), commands_bytes_max))
         }
         LogBackend::Kafka(_) => PublicTopic::ALL.into_iter().fold(Router::new(), |routes, noun| {
             let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
@@ -89,14 +89,20 @@ pub fn routes(
     let page: Arc<str> = front_page::render(links).into();
     own.fallback_service(schemas.routes())
         .layer(from_fn_with_state(page, front_page::for_browsers))
-        .layer(from_fn_with_state(guard, guarded))
+        .layer(from_fn_with_state(guard.clone(), authorization::judge))
+        .layer(from_fn_with_state(bounds, bounded))
 }
 
 /// Base64 makes commands at most twice as long.
-fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
+fn desk(
+    config: &Config,
+    inbox: &Inbox,
+    guard: Option<everlog_temporal::Guard>,
+    body_bytes_max: usize,
+) -> Router {
     let requests = Arc::new(Semaphore::new(config.http.requests_max));
-    let desk =
-        commands::CommandEndpoint { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
+    let (inbox, is_open) = (Arc::clone(inbox), config.ingress.enabled);
+    let desk = commands::CommandEndpoint { inbox, requests, guard, is_open };
     let limit = DefaultBodyLimit::max(body_bytes_max);
     Router::new().route("/commands", post(commands::post)).layer(limit).with_state(desk)
 }
@@ -113,27 +119,27 @@ pub fn bounds(config: &Config, descriptors: Descriptors) -> ListenerBounds {
 }
 
 /// Refuses what a browser sends for a page, and ends what takes too long.
-async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+async fn bounded(State(bounds): State<RequestBounds>, request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
         return refusal(StatusCode::FORBIDDEN, "pages in a browser are not served");
     }
     match Host::of(&request) {
         Err(why) => return refusal(StatusCode::BAD_REQUEST, why),
-        Ok(Some(host)) if guard.is_local && !host.is_of_this_machine() => {
+        Ok(Some(host)) if bounds.is_local && !host.is_of_this_machine() => {
             let why = "this address is served under its number and as localhost only";
             return refusal(StatusCode::FORBIDDEN, why);
         }
         Ok(_) => {}
     }
-    let Some(share) = guard.held.take(body_bytes(&request, guard.body_bytes_max)) else {
+    let Some(share) = bounds.held.take(body_bytes(&request, bounds.body_bytes_max)) else {
         return busy("too much is being sent at once");
     };
-    let Ok(response) = tokio::time::timeout(guard.within, next.run(request)).await else {
+    let Ok(response) = tokio::time::timeout(bounds.within, next.run(request)).await else {
         return refusal(StatusCode::GATEWAY_TIMEOUT, "it took too long; what was asked for may still happen");
     };
     drop(share);
     let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
-    match guard.held.take(bytes) {
+    match bounds.held.take(bytes) {
         Some(share) => response.map(|body| Body::new(HeldBody::new(body, share))),
         None => busy("too much is being read at once"),
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use everlog_config::Config;
 use everlog_listen::Listener;
 use everlog_partition::Dispatcher;
-use everlog_temporal::{About, Metrics, Namespaces, Peers, TaskQueues, TokenSigner};
+use everlog_temporal::{About, Guard, Metrics, Namespaces, Peers, TaskQueues, TokenSigner};
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -38,6 +38,7 @@ impl NodeGateway {
         running: &Running,
         metrics: Metrics,
         (address, peers): (SocketAddr, Option<Arc<dyn Peers>>),
+        guard: Option<Guard>,
     ) -> Result<Arc<everlog_temporal::Gateway>> {
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
             about: about(config, backend, address),
@@ -49,6 +50,7 @@ impl NodeGateway {
             router: running.router.clone(),
             metrics,
             peers,
+            guard,
         })?;
         Ok(Arc::new(gateway))
     }

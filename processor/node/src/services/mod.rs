@@ -1,5 +1,6 @@
 //! What a node does besides its partitions: calls, schemas, names, topics, public commands.
 
+pub mod auth;
 pub mod commands;
 pub mod gateway;
 pub mod names;

@@ -1,0 +1,143 @@
+//! Work under judgement: a worker that may only work, the server's own jobs, and commands to other namespaces.
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use everlog_engine::api_types::{Execution, WorkflowType as EngineType};
+use everlog_engine::command::{Command, CommandAttributes};
+use everlog_engine::machine::{child, close, external_workflow};
+use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
+use everlog_temporal_api::enums::{BatchOperationState, WorkflowExecutionStatus};
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::temporal::api::batch::v1::BatchOperationTermination;
+use everlog_temporal_api::workflowservice::start_batch_operation_request::Operation;
+use everlog_temporal_api::workflowservice::*;
+use everlog_tests::patience;
+use prost::Message;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::callers::{
+    BOTH_WRITER, Caller, OTHER, OTHER_WRITER, OWN, READER, WORKER, WRITER, is_denied, serve,
+};
+
+/// A workflow that nobody ends waits for its worker.
+pub fn start(namespace: &str, id: &str) -> StartWorkflowExecutionRequest {
+    StartWorkflowExecutionRequest {
+        namespace: namespace.into(),
+        workflow_id: id.into(),
+        workflow_type: Some(WorkflowType { name: "order".into() }),
+        task_queue: queue(),
+        request_id: format!("start {id}"),
+        ..Default::default()
+    }
+}
+
+fn queue() -> Option<TaskQueue> {
+    Some(TaskQueue { name: "orders".into(), kind: 1, ..Default::default() })
+}
+
+/// A workflow task of a namespace, got by a caller.
+pub async fn take(
+    caller: Caller,
+    channel: &Channel,
+    namespace: &str,
+) -> Result<PollWorkflowTaskQueueResponse, Status> {
+    let poll = PollWorkflowTaskQueueRequest {
+        namespace: namespace.into(),
+        task_queue: queue(),
+        identity: caller.name.into(),
+        ..Default::default()
+    };
+    read(caller.send(channel, poll).await?)
+}
+
+fn read<M: Message + Default>(bytes: Bytes) -> Result<M, Status> {
+    M::decode(bytes).map_err(|error| Status::internal(error.to_string()))
+}
+
+async fn complete(
+    caller: Caller,
+    channel: &Channel,
+    task: &PollWorkflowTaskQueueResponse,
+    orders: Vec<CommandAttributes>,
+) -> Result<Bytes, Status> {
+    let of = |order: CommandAttributes| Command {
+        command_type: order.command_type(),
+        order: Some(order),
+        ..Command::default()
+    };
+    let commands = orders.into_iter().map(of).collect();
+    let request = RespondWorkflowTaskCompletedRequest {
+        task_token: task.task_token.clone(),
+        namespace: OWN.into(),
+        commands,
+        ..Default::default()
+    };
+    caller.send(channel, request).await
+}
+
+async fn status(caller: Caller, channel: &Channel, namespace: &str, id: &str) -> Result<i32, Status> {
+    let request = DescribeWorkflowExecutionRequest {
+        namespace: namespace.into(),
+        execution: Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() }),
+    };
+    let described: DescribeWorkflowExecutionResponse = read(caller.send(channel, request).await?)?;
+    Ok(described.workflow_execution_info.unwrap_or_default().status)
+}
+
+#[tokio::test]
+async fn a_worker_does_workflows_and_can_start_none() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[]).await?;
+    ensure!(is_denied(&WORKER.send(&channel, start(OWN, "w")).await), "a worker starts nothing");
+    ensure!(is_denied(&READER.send(&channel, start(OWN, "w")).await), "a reader starts nothing");
+    ensure!(
+        is_denied(&OTHER_WRITER.send(&channel, start(OWN, "w")).await),
+        "a writer elsewhere starts nothing"
+    );
+    WRITER.send(&channel, start(OWN, "w")).await?;
+    let task = take(WORKER, &channel, OWN).await?;
+    complete(WORKER, &channel, &task, vec![CommandAttributes::CompleteWorkflow(close::Complete::default())])
+        .await?;
+    let completed = i32::from(WorkflowExecutionStatus::Completed);
+    ensure!(status(READER, &channel, OWN, "w").await? == completed);
+    let described = status(WORKER, &channel, OWN, "w").await;
+    ensure!(
+        described.is_err_and(|status| status.code() == Code::PermissionDenied),
+        "a worker reads no state"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_batch_job_acts_in_its_namespace() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[]).await?;
+    for id in ["a", "b"] {
+        WRITER.send(&channel, start(OWN, id)).await?;
+        OTHER_WRITER.send(&channel, start(OTHER, id)).await?;
+    }
+    let job = StartBatchOperationRequest {
+        namespace: OWN.into(),
+        job_id: "job".into(),
+        visibility_query: "WorkflowType = 'order'".into(),
+        reason: "a test".into(),
+        operation: Some(Operation::TerminationOperation(BatchOperationTermination::default())),
+        ..Default::default()
+    };
+    WRITER.send(&channel, job).await?;
+    let completed = i32::from(BatchOperationState::Completed);
+    patience::until("the job has ended", async || {
+        let request = DescribeBatchOperationRequest { namespace: OWN.into(), job_id: "job".into() };
+        let told = READER.send(&channel, request).await.and_then(read::<DescribeBatchOperationResponse>);
+        told.is_ok_and(|told| told.state == completed)
+    })
+    .await?;
+    let (terminated, running) =
+        (i32::from(WorkflowExecutionStatus::Terminated), i32::from(WorkflowExecutionStatus::Running));
+    for id in ["a", "b"] {
+        ensure!(status(READER, &channel, OWN, id).await? == terminated);
+        ensure!(status(OTHER_WRITER, &channel, OTHER, id).await? == running);
+    }
+    Ok(())
+}
