@@ -141,3 +141,97 @@ async fn a_batch_job_acts_in_its_namespace() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+fn child_elsewhere() -> CommandAttributes {
+    CommandAttributes::StartChild(Box::new(child::Start {
+        namespace: OTHER.into(),
+        workflow_id: "child".into(),
+        workflow_type: Some(EngineType { name: "parcel".into() }),
+        ..child::Start::default()
+    }))
+}
+
+fn signal_elsewhere() -> CommandAttributes {
+    CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
+        namespace: OTHER.into(),
+        execution: Some(Execution { workflow_id: "stranger".into(), run_id: String::new() }),
+        signal_name: "go".into(),
+        ..external_workflow::SignalOther::default()
+    }))
+}
+
+fn cancel_elsewhere() -> CommandAttributes {
+    CommandAttributes::RequestCancelExternal(Box::new(external_workflow::CancelOther {
+        namespace: OTHER.into(),
+        workflow_id: "stranger".into(),
+        ..external_workflow::CancelOther::default()
+    }))
+}
+
+const ALLOWED: (&str, &str) = ("EVERLOG_GATEWAY__CROSS_NAMESPACE_COMMANDS", "true");
+
+#[tokio::test]
+async fn commands_go_to_another_namespace_where_their_worker_may() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[ALLOWED]).await?;
+    OTHER_WRITER.send(&channel, start(OTHER, "stranger")).await?;
+    WRITER.send(&channel, start(OWN, "parent")).await?;
+    let task = take(WORKER, &channel, OWN).await?;
+    for order in [child_elsewhere, signal_elsewhere, cancel_elsewhere] {
+        for caller in [WORKER, WRITER] {
+            let answer = complete(caller, &channel, &task, vec![order()]).await;
+            ensure!(is_denied(&answer), "{}: {answer:?}", caller.name);
+        }
+    }
+    let absent = status(OTHER_WRITER, &channel, OTHER, "child").await;
+    ensure!(absent.is_err_and(|status| status.code() == Code::NotFound), "nothing was started");
+    let orders = vec![child_elsewhere(), signal_elsewhere(), cancel_elsewhere()];
+    complete(BOTH_WRITER, &channel, &task, orders).await?;
+    patience::until("the child runs in its namespace", async || {
+        status(OTHER_WRITER, &channel, OTHER, "child").await.is_ok()
+    })
+    .await?;
+    patience::until("the stranger has heard both", async || {
+        let types = history(&channel, OTHER, "stranger").await.unwrap_or_default();
+        let has = |wanted: &str| types.iter().any(|kind| kind == wanted);
+        has("WorkflowExecutionSignaled") && has("WorkflowExecutionCancelRequested")
+    })
+    .await?;
+    patience::until("the parent has heard of all three", async || {
+        let types = history(&channel, OWN, "parent").await.unwrap_or_default();
+        let has = |wanted: &str| types.iter().any(|kind| kind == wanted);
+        has("ChildWorkflowExecutionStarted")
+            && has("ExternalWorkflowExecutionSignaled")
+            && has("ExternalWorkflowExecutionCancelRequested")
+    })
+    .await?;
+    Ok(())
+}
+
+/// The types of a history's events.
+async fn history(channel: &Channel, namespace: &str, id: &str) -> anyhow::Result<Vec<String>> {
+    use everlog_temporal_api::enums::EventType;
+    use everlog_temporal_api::full::temporal::api::history::v1::History;
+    let request = GetWorkflowExecutionHistoryRequest {
+        namespace: namespace.into(),
+        execution: Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() }),
+        ..Default::default()
+    };
+    let page: GetWorkflowExecutionHistoryResponse = read(BOTH_WRITER.send(channel, request).await?)?;
+    let events = History::decode(page.history.context("there is a history")?)?.events;
+    let name =
+        |kind: i32| EventType::try_from(kind).map_or_else(|_| kind.to_string(), |kind| format!("{kind:?}"));
+    Ok(events.iter().map(|event| name(event.event_type)).collect())
+}
+
+#[tokio::test]
+async fn commands_stay_in_their_namespace_unless_the_settings_say_otherwise() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[]).await?;
+    WRITER.send(&channel, start(OWN, "parent")).await?;
+    let task = take(WORKER, &channel, OWN).await?;
+    let answer = complete(BOTH_WRITER, &channel, &task, vec![child_elsewhere()]).await;
+    let refused = answer.err().context("it is refused")?;
+    ensure!(refused.message().contains("cross-namespace commands are not allowed"), "{refused:?}");
+    Ok(())
+}

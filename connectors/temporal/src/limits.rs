@@ -21,6 +21,8 @@ pub struct Limits {
     pub identity_polls_max: usize,
     /// Calls per second of one identity; 0 = no limit.
     pub identity_calls_per_second: u32,
+    /// Workflows may start children in other namespaces, and signal and cancel workflows there.
+    pub cross_namespace_commands: bool,
     /// Namespaces in the registry.
     pub namespaces_max: usize,
     /// Namespaces with labels of their own in metrics; the others share one.
@@ -101,6 +103,7 @@ impl Default for Limits {
             namespace_calls_per_second: 0,
             identity_polls_max: 0,
             identity_calls_per_second: 0,
+            cross_namespace_commands: false,
             namespaces_max: 10_000,
             metric_namespaces_max: 100,
             cut_failure_bytes: 512 << 10,

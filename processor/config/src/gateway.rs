@@ -55,6 +55,9 @@ section! {
         identity_polls_max: usize = 0, 0..=1_000_000;
         /// Calls per second of one identity; 0 = no limit. Only with `auth.enabled`.
         identity_calls_per_second: u32 = 0, 0..=10_000_000;
+        /// Whether workflows may start children in other namespaces, and signal and cancel workflows there. With `auth.enabled` the
+        /// worker needs the role of a writer in each of them.
+        cross_namespace_commands: bool = false, ();
         /// Namespaces.
         namespaces_max: usize = 10_000, 1..=100_000;
         /// Namespaces that have metrics of their own; the others share one label.
@@ -117,6 +120,7 @@ impl Gateway {
             polls_max: self.polls_max,
             namespace_polls_max: self.namespace_polls_max,
             namespace_calls_per_second: self.namespace_calls_per_second,
+            cross_namespace_commands: self.cross_namespace_commands,
             identity_polls_max: self.identity_polls_max,
             identity_calls_per_second: self.identity_calls_per_second,
             namespaces_max: self.namespaces_max,

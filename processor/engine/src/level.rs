@@ -6,9 +6,10 @@
 //! 2  a workflow task rests behind a row of attempts that were not answered
 //! 3  there are schedules, and Workflow Ids that are kept for them
 //! 4  operators pause, reset and change activities and runs
+//! 5  commands reach other namespaces, where whoever brings the completion has allowed it
 
 /// The highest level that this release knows.
-pub const LATEST: u32 = 4;
+pub const LATEST: u32 = 5;
 /// From this level on run ids begin with the time.
 pub(crate) const TIMED_RUN_IDS: u32 = 1;
 /// From this level on a workflow task rests behind a row of attempts that were not answered.
@@ -17,3 +18,5 @@ pub(crate) const RESTING_TASKS: u32 = 2;
 pub(crate) const SCHEDULES: u32 = 3;
 /// From this level on operators pause, reset and change activities and runs.
 pub(crate) const OPERATOR_CALLS: u32 = 4;
+/// From this level on commands reach other namespaces.
+pub(crate) const OTHER_NAMESPACES: u32 = 5;

@@ -1,9 +1,11 @@
 //! RespondWorkflowTaskCompleted and RespondWorkflowTaskFailed.
 
+use std::sync::Arc;
+
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::reset_points::Version;
-use everlog_engine::machine::workflow_task_completed::{Fault, ValidationFailure};
+use everlog_engine::machine::workflow_task_completed::{Fault, OtherNamespace, ValidationFailure};
 use everlog_engine::machine::{workflow_task, workflow_task_completed};
 use everlog_engine::request::Request;
 use everlog_partition::QueryAnswer;
@@ -23,7 +25,9 @@ use crate::codec::update_messages;
 use crate::codec::validation::{Checks, not_yet, span_ms};
 use crate::codec::{failure, versioning};
 use crate::handlers::workflow_task::accept;
+use crate::namespaces::namespace::{Namespace, NamespaceRecord};
 use crate::namespaces::search_attributes;
+use crate::rpc::Rpc;
 use crate::server::call::Call;
 use crate::tasks::response;
 use crate::tasks::token::{Subject, unreadable};
@@ -49,7 +53,9 @@ pub(crate) async fn complete(
     let said = versioning::reported(&checks, &request)?;
     let mut commands = compacted(request.commands);
     let keys_max = checks.settings.search_attributes_max;
-    let mut findings = search_attributes::of_commands(&call.namespace.record, &mut commands, keys_max);
+    let others = other_namespaces(call, &commands)?;
+    let own = &call.namespace.record;
+    let mut findings = search_attributes::of_commands(own, &others, &mut commands, keys_max);
     findings.splice(..0, strangers(call, &commands));
     let order = workflow_task_completed::Complete {
         token: Some(token),
@@ -71,7 +77,8 @@ pub(crate) async fn complete(
         versioning_behavior: said.behavior,
         deployment_name: said.deployment_name,
         deployment_version: said.version,
-        namespace: call.namespace.record.name.clone(),
+        namespace: own.name.clone(),
+        other_namespaces: others.iter().map(|other| reference(&other.record)).collect(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
     let input = call.request_record(execution, Request::CompleteTask(Box::new(order)));
@@ -102,19 +109,48 @@ fn strangers<'a>(
     call: &'a Call<'_>,
     commands: &'a [Command],
 ) -> impl Iterator<Item = ValidationFailure> + 'a {
-    let own = &call.namespace.record.name;
-    let is_there =
-        move |name: &str| name.is_empty() || name == own || call.gateway.namespaces.known(name).is_some();
+    let is_there = move |name: &str| call.gateway.namespaces.known(name).is_some();
     commands.iter().zip(0_u32..).filter_map(move |(command, place)| {
-        let name = match command.order.as_ref()? {
-            CommandAttributes::StartChild(start) => &start.namespace,
-            CommandAttributes::SignalExternal(signal) => &signal.namespace,
-            CommandAttributes::RequestCancelExternal(cancel) => &cancel.namespace,
-            _to_itself => return None,
-        };
+        let (name, _) = elsewhere(call, command)?;
         let fault = Fault::Namespace.into();
-        (!is_there(name)).then(|| ValidationFailure { command: place, reason: name.clone(), fault })
+        (!is_there(name)).then(|| ValidationFailure { command: place, reason: name.to_owned(), fault })
     })
+}
+
+/// The other namespace that a command names, and what the caller of that call there would have made.
+fn elsewhere<'a>(call: &Call<'_>, command: &'a Command) -> Option<(&'a str, Rpc)> {
+    let (name, rpc) = match command.order.as_ref()? {
+        CommandAttributes::StartChild(start) => (&start.namespace, Rpc::StartWorkflowExecution),
+        CommandAttributes::SignalExternal(signal) => (&signal.namespace, Rpc::SignalWorkflowExecution),
+        CommandAttributes::RequestCancelExternal(cancel) => {
+            (&cancel.namespace, Rpc::RequestCancelWorkflowExecution)
+        }
+        _to_itself => return None,
+    };
+    let is_elsewhere = !name.is_empty() && *name != call.namespace.record.name;
+    is_elsewhere.then_some((name.as_str(), rpc))
+}
+
+/// The other namespaces that the commands go to and that are there, where the settings allow it. The caller is judged in each, as
+/// if it made the call itself.
+fn other_namespaces(call: &Call<'_>, commands: &[Command]) -> Result<Vec<Arc<Namespace>>, Status> {
+    if !call.gateway.limits.cross_namespace_commands {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<Arc<Namespace>> = Vec::new();
+    for (name, rpc) in commands.iter().filter_map(|command| elsewhere(call, command)) {
+        call.may_call(rpc, name)?;
+        let is_new = !found.iter().any(|other| other.record.name == name);
+        if let Some(other) = is_new.then(|| call.gateway.namespaces.find(name, usize::MAX).ok()).flatten() {
+            found.push(other);
+        }
+    }
+    Ok(found)
+}
+
+fn reference(record: &NamespaceRecord) -> OtherNamespace {
+    let NamespaceRecord { name, id, retention_ms, .. } = record;
+    OtherNamespace { name: name.clone(), id: id.clone(), retention_ms: *retention_ms }
 }
 
 fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {

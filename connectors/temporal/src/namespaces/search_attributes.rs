@@ -3,6 +3,7 @@
 //! System attributes are set by the server only. Predefined ones exist in every namespace. Custom ones are registered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use everlog_engine::api_types::MapEntry;
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use crate::codec::proto_map::entries;
 use crate::codec::proto_time;
-use crate::namespaces::namespace::NamespaceRecord;
+use crate::namespaces::namespace::{Namespace, NamespaceRecord};
 
 /// Further names that cannot be registered.
 const RESERVED: &[&str] = &["NamespaceId", "Memo", "MemoEncoding", "VisibilityTaskKey"];
@@ -73,17 +74,24 @@ fn fitted(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, (Fault, S
     Ok(Bytes::copy_from_slice(&typed))
 }
 
-/// Types the search attributes of commands. A misfit is reported with the index of its command.
+/// Types the search attributes of commands. A misfit is reported with the index of its command. Those of a child are its
+/// namespace's, which is among the `others` where it is not the parent's.
 pub(crate) fn of_commands(
-    namespace: &NamespaceRecord,
+    own: &NamespaceRecord,
+    others: &[Arc<Namespace>],
     commands: &mut [Command],
     keys_max: i64,
 ) -> Vec<ValidationFailure> {
     let mut bad = Vec::new();
     for (command, place) in commands.iter_mut().zip(0_u32..) {
+        let mut namespace = own;
         let given = match &mut command.order {
             Some(CommandAttributes::UpsertSearchAttributes(upsert)) => &mut upsert.search_attributes,
-            Some(CommandAttributes::StartChild(start)) => &mut start.search_attributes,
+            Some(CommandAttributes::StartChild(start)) => {
+                let other = others.iter().find(|other| other.record.name == start.namespace);
+                namespace = other.map_or(own, |other| &other.record);
+                &mut start.search_attributes
+            }
             Some(CommandAttributes::ContinueAsNew(next)) => &mut next.search_attributes,
             _without_attributes => continue,
         };
@@ -299,11 +307,11 @@ mod tests {
         };
         let mut commands = [upsert("MyInt"), upsert("nope"), Command::default()];
         let before = commands[1].clone();
-        let bad = of_commands(&namespace(), &mut commands, 100);
+        let bad = of_commands(&namespace(), &[], &mut commands, 100);
         assert_eq!(bad.iter().map(|bad| bad.command).collect::<Vec<_>>(), [1]);
         assert!(bad[0].reason.ends_with("search attribute nope"));
         assert_eq!(commands[1], before);
         assert_ne!(commands[0], upsert("MyInt"), "it has its type now");
-        assert_eq!(of_commands(&namespace(), &mut [before], 0), [], "the number is another's to judge");
+        assert_eq!(of_commands(&namespace(), &[], &mut [before], 0), [], "the number is another's to judge");
     }
 }

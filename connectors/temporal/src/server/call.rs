@@ -114,6 +114,11 @@ impl<'a> Call<'a> {
         })
     }
 
+    /// Refuses what the caller may not do in another namespace.
+    pub(crate) fn may_call(&self, rpc: Rpc, namespace: &str) -> Result<(), Status> {
+        authorization::judge(self.gateway, rpc, self.caller.as_ref(), &Scope::Name(namespace))
+    }
+
     /// The id of the poll.
     pub(crate) fn poll_id(&self) -> String {
         self.forwarded_poll_id.clone().unwrap_or_else(random_ids::id)

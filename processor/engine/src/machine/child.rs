@@ -22,7 +22,7 @@ use crate::machine::close::within_size;
 use crate::machine::parent_child::Opened;
 use crate::machine::start::{Begin, filled_in};
 use crate::machine::worker_versioning::{self, Versioning};
-use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::workflow_task_completed::{Complete, OtherNamespace, TaskFailure, extras};
 use crate::machine::{command_validation, memo_and_search_attributes};
 use crate::request::{Request, RequestRecord, Sender};
 use crate::run::Run;
@@ -31,7 +31,7 @@ use crate::time::{Duration, span_ms};
 /// Command: start a child.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Start {
-    /// The name of its namespace: the parent's, or empty.
+    /// The name of its namespace; empty = the parent's.
     #[prost(string, tag = "1")]
     pub namespace: String,
     /// Its Workflow Id.
@@ -390,11 +390,11 @@ pub(crate) fn start(
     command: &Command,
     order: &Start,
     completed: i64,
-    namespace: &str,
+    from: &Complete,
 ) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
-    let policy = command_validation::of_child(draft, order, namespace)?;
-    stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    let policy = command_validation::of_child(draft, order, &from.namespace)?;
+    let target = from.target(draft, &order.namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
     check_sizes(draft, order)?;
     if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {
         let (count, limit) = (draft.run.children.len(), draft.settings.pending_children_max());
@@ -403,8 +403,9 @@ pub(crate) fn start(
         );
         return Err(TaskFailure::new(Cause::PendingChildWorkflowsLimitExceeded, &reason));
     }
-    let initiated = initiated(draft, order, policy, completed, namespace);
-    let mut begin = begin(draft, order, &initiated, command, namespace);
+    let initiated = initiated(draft, order, policy, completed, &target);
+    let begin = begin(draft, order, &initiated, command, &from.namespace);
+    let mut begin = Begin { retention_ms: target.retention_ms, ..begin };
     let (namespace_id, workflow_id) = (initiated.namespace_id.clone(), initiated.workflow_id.clone());
     let initiated_event_id = draft.emit_at(draft.now_ms(), initiated.into(), extras(command));
     let sender = Sender::of(&draft.run, initiated_event_id);
@@ -421,14 +422,6 @@ pub(crate) fn start(
         request: order,
     });
     Ok(())
-}
-
-/// What a workflow asks of others stays within its namespace: nobody has allowed its worker anything elsewhere.
-pub(crate) fn stays_at_home(given: &str, own: &str) -> Result<(), String> {
-    if given.is_empty() || given == own {
-        return Ok(());
-    }
-    Err(format!("cross-namespace commands are not allowed: {own:?} asks something of {given:?}."))
 }
 
 /// Request ids of children are numbered from here, apart from the other ids of a record.
@@ -457,7 +450,7 @@ fn initiated(
     order: &Start,
     policy: Option<RetryPolicy>,
     completed: i64,
-    namespace: &str,
+    target: &OtherNamespace,
 ) -> Initiated {
     let start = &draft.run.start;
     let spans = [order.workflow_execution_timeout, order.workflow_run_timeout, order.workflow_task_timeout];
@@ -468,7 +461,7 @@ fn initiated(
         policy => policy,
     };
     Initiated {
-        namespace: namespace.to_owned(),
+        namespace: target.name.clone(),
         workflow_id: order.workflow_id.clone(),
         workflow_type: order.workflow_type.clone(),
         task_queue: Some(TaskQueue::normal(queue.unwrap_or(&start.task_queue))),
@@ -485,7 +478,7 @@ fn initiated(
         header: order.header.clone(),
         memo: order.memo.clone(),
         search_attributes: order.search_attributes.clone(),
-        namespace_id: start.namespace_id.clone(),
+        namespace_id: target.id.clone(),
         inherit_build_id: order.inherit_build_id,
         priority: order.priority.clone(),
     }

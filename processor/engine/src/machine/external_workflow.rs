@@ -11,9 +11,8 @@ use crate::api_types::{Execution, ExternalFailedCause as FailedCause, TaskFailed
 use crate::command::Command;
 use crate::draft::{Draft, Extras, bytes};
 use crate::event::{Attributes, HistoryEvent};
-use crate::machine::child::stays_at_home;
 use crate::machine::close::within_size;
-use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::workflow_task_completed::{Complete, OtherNamespace, TaskFailure, extras};
 use crate::machine::{cancel, command_validation, signal, workflow_task};
 use crate::outcome::{Rejection, Reply};
 use crate::request::{Request, RequestRecord, Sender};
@@ -25,7 +24,7 @@ const IDENTITY: &str = "history-service";
 /// Command: signal another workflow.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SignalOther {
-    /// The name of its namespace: the sender's, or empty.
+    /// The name of its namespace; empty = the sender's.
     #[prost(string, tag = "1")]
     pub namespace: String,
     /// The workflow; its current run where none is named.
@@ -51,7 +50,7 @@ pub struct SignalOther {
 /// Command: ask another workflow to cancel itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct CancelOther {
-    /// The name of its namespace: the sender's, or empty.
+    /// The name of its namespace; empty = the sender's.
     #[prost(string, tag = "1")]
     pub namespace: String,
     /// Its Workflow Id.
@@ -255,7 +254,7 @@ pub(crate) fn send_signal(
     command: &Command,
     order: &SignalOther,
     completed: i64,
-    namespace: &str,
+    from: &Complete,
 ) -> Result<(), TaskFailure> {
     let (cause, on) = (Cause::BadSignalWorkflowExecutionAttributes, "SignalExternalWorkflowExecutionCommand");
     let bad = |reason: String| Err(TaskFailure::new(cause, &reason));
@@ -265,7 +264,8 @@ pub(crate) fn send_signal(
     let whose = format!("{of}Namespace={} RunId={run_id}", order.namespace);
     check(draft, execution, on)
         .or_else(|reason| bad(format!("{reason} {whose} SignalName={}", order.signal_name)))?;
-    stays_at_home(&order.namespace, namespace).or_else(bad)?;
+    let OtherNamespace { name: namespace, id: namespace_id, .. } =
+        from.target(draft, &order.namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
     if order.signal_name.is_empty() {
         return bad(format!("SignalName is not set on {on}. {whose}"));
     }
@@ -275,7 +275,6 @@ pub(crate) fn send_signal(
     let what = "SignalExternalWorkflowExecutionCommandAttributes.Input";
     within_size(draft, cause, order.input.as_ref(), what)?;
     under_way(draft, false, "signals to external workflows", Cause::PendingSignalsLimitExceeded)?;
-    let (namespace, namespace_id) = (namespace.to_owned(), draft.run.start.namespace_id.clone());
     let initiated = SignalInitiated {
         workflow_task_completed_event_id: completed,
         namespace,
@@ -306,7 +305,7 @@ pub(crate) fn send_cancel(
     command: &Command,
     order: &CancelOther,
     completed: i64,
-    namespace: &str,
+    from: &Complete,
 ) -> Result<(), TaskFailure> {
     let cause = Cause::BadRequestCancelExternalWorkflowExecutionAttributes;
     let on = "RequestCancelExternalWorkflowExecutionCommand";
@@ -318,8 +317,8 @@ pub(crate) fn send_cancel(
         id => format!("{} RunId={run_id} Namespace={}", named(draft, id), order.namespace),
     };
     check(draft, &execution, on).map_err(|reason| bad(format!("{reason} {whose}")))?;
-    stays_at_home(&order.namespace, namespace).map_err(bad)?;
-    let (namespace, namespace_id) = (namespace.to_owned(), draft.run.start.namespace_id.clone());
+    let OtherNamespace { name: namespace, id: namespace_id, .. } =
+        from.target(draft, &order.namespace).map_err(bad)?;
     let is_new = |child: &&Arc<crate::machine::child::Child>| {
         child.initiated_event_id > completed
             && (&child.workflow_id, &child.namespace_id) == (&order.workflow_id, &namespace_id)

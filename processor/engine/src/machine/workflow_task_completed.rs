@@ -16,6 +16,7 @@ use crate::api_types::{TaskFailedCause as Cause, VersioningBehavior};
 use crate::command::{Command, CommandAttributes};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
+use crate::level;
 use crate::machine::update::protocol::{self, Messages};
 use crate::machine::update::{self, Done, Message};
 use crate::machine::workflow_task::{self, Completed, Failed, Sticky, Task, Token};
@@ -85,6 +86,42 @@ pub struct Complete {
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
+    /// The other namespaces that commands may go to. Whoever brings the completion has judged its caller in each.
+    #[prost(message, repeated, tag = "41")]
+    pub other_namespaces: Vec<OtherNamespace>,
+}
+
+/// Another namespace, that commands may go to.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct OtherNamespace {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its UUID.
+    #[prost(string, tag = "2")]
+    pub id: String,
+    /// How long it keeps closed runs, in ms.
+    #[prost(int64, tag = "3")]
+    pub retention_ms: i64,
+}
+
+impl Complete {
+    /// The namespace that a command names: the run's own, or one of those that its commands may go to.
+    ///
+    /// # Errors
+    /// It may not go there.
+    pub(crate) fn target(&self, draft: &Draft<'_>, given: &str) -> Result<OtherNamespace, String> {
+        let (start, own) = (&draft.run.start, &self.namespace);
+        if given.is_empty() || given == own {
+            let (name, id) = (own.clone(), start.namespace_id.clone());
+            return Ok(OtherNamespace { name, id, retention_ms: start.retention_ms });
+        }
+        let allowed = self.other_namespaces.iter().filter(|_| draft.stamp.level >= level::OTHER_NAMESPACES);
+        let found = allowed.into_iter().find(|other| other.name == given).cloned();
+        found.ok_or_else(|| {
+            format!("cross-namespace commands are not allowed: {own:?} asks something of {given:?}.")
+        })
+    }
 }
 
 /// A command that does not fit what is there.
@@ -383,7 +420,7 @@ fn execute(
     from: &Complete,
     effects: &mut Effects,
 ) -> Result<(), TaskFailure> {
-    let (identity, namespace) = (&from.identity, &from.namespace);
+    let identity = &from.identity;
     let later = |cause, what: &str| Err(TaskFailure::new(cause, &format!("{what} are not supported yet.")));
     match said {
         CommandAttributes::ScheduleActivity(order) => {
@@ -423,12 +460,12 @@ fn execute(
             effects.successor = continuation::continue_as_new(draft, command, order, completed)?;
             Ok(())
         }
-        CommandAttributes::StartChild(order) => child::start(draft, command, order, completed, namespace),
+        CommandAttributes::StartChild(order) => child::start(draft, command, order, completed, from),
         CommandAttributes::RequestCancelExternal(order) => {
-            external_workflow::send_cancel(draft, command, order, completed, namespace)
+            external_workflow::send_cancel(draft, command, order, completed, from)
         }
         CommandAttributes::SignalExternal(order) => {
-            external_workflow::send_signal(draft, command, order, completed, namespace)
+            external_workflow::send_signal(draft, command, order, completed, from)
         }
         CommandAttributes::ProtocolMessage(_) => Ok(()),
         CommandAttributes::ScheduleNexusOperation(_) => {

@@ -3,6 +3,8 @@
 use everlog_engine::api_types::{ParentClosePolicy, ReusePolicy};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::child::Start;
+use everlog_engine::machine::workflow_task_completed::OtherNamespace;
+use everlog_engine::request::Request;
 use everlog_engine::time::Duration;
 use expect_test::expect;
 
@@ -50,6 +52,29 @@ fn a_child_knows_its_parent_and_the_root() {
     assert_eq!((found.workflow_id.as_str(), found.run_id), ("order-1", root));
     world.on("label-1").task(|t| t.continue_as_new(|_again| {}));
     assert_eq!(started(&world).parent_initiated_event_id, 5, "the run that follows is a child as well");
+}
+
+#[test]
+fn a_child_lives_in_another_namespace_where_its_parents_worker_may_start_it() {
+    let mut world = World::new();
+    let elsewhere =
+        OtherNamespace { name: "elsewhere".into(), id: "its UUID".into(), retention_ms: minutes(7) };
+    world.start("order-1").task(|t| {
+        t.order.other_namespaces.push(elsewhere);
+        t.child_with("parcel-1", "elsewhere", |start| start.namespace = "elsewhere".into())
+    });
+    let child = world.run().children.values().next().expect("it has a child").clone();
+    assert_eq!((child.namespace.as_str(), child.namespace_id.as_str()), ("elsewhere", "its UUID"));
+    let (letter, begin) = world
+        .letters()
+        .find_map(|letter| match &letter.request {
+            Some(Request::Start(begin)) => Some((letter, begin)),
+            _ => None,
+        })
+        .expect("it is on its way");
+    assert_eq!((letter.namespace_id.as_str(), begin.retention_ms), ("its UUID", minutes(7)));
+    let parent = begin.parent.as_ref().expect("it has a parent");
+    assert_eq!(parent.namespace, "shop");
 }
 
 #[test]

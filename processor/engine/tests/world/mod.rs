@@ -225,6 +225,11 @@ impl World {
         outcome
     }
 
+    /// The letters that are on their way, the first first.
+    pub fn letters(&self) -> impl Iterator<Item = &RequestRecord> {
+        self.letters.iter()
+    }
+
     /// The letters that are on their way arrive, and those that they lead to.
     pub fn post(&mut self) -> &mut Self {
         while self.post_one() {}
