@@ -51,6 +51,7 @@ pub use forwarder::PeerForwarder;
 pub use join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
 pub use local::{LocalNode, LocalPartitions, RemotePartitions, RowListener, TakeoverFailed};
 pub use peers::client::{PeerAuth, PeerClient, StatusReply};
+pub use peers::tls::Tls as PeerTls;
 
 /// How often the reconciler looks, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -75,7 +75,7 @@ struct PeerSender {
 #[derive(Default)]
 pub struct PeerAuth {
     secret: Option<HeaderValue>,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl PeerAuth {
@@ -90,7 +90,12 @@ impl PeerAuth {
         server_name: &str,
     ) -> Outcome<Self> {
         let tls = tls_files.map(|files| Tls::read(files, server_name)).transpose()?;
-        Ok(Self { secret, tls })
+        Ok(Self { secret, tls: tls.map(Arc::new) })
+    }
+
+    /// The certificates, if nodes use TLS.
+    pub fn tls(&self) -> Option<&Arc<Tls>> {
+        self.tls.as_ref()
     }
 }
 
@@ -166,7 +171,7 @@ impl PeerClient {
 
     /// The certificates, if nodes use TLS.
     pub fn tls(&self) -> Option<&Tls> {
-        self.trust.tls.as_ref()
+        self.trust.tls.as_deref()
     }
 
     /// Why the node at an address and this one do not trust each other, by the latest attempt.

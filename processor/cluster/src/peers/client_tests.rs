@@ -49,7 +49,10 @@ impl CertificateDir {
     }
 
     fn links(&self, name: &str) -> PeerClient {
-        PeerClient::new(PeerAuth { secret: None, tls: Some(self.tls(name).expect("they are good")) })
+        PeerClient::new(PeerAuth {
+            secret: None,
+            tls: Some(Arc::new(self.tls(name).expect("they are good"))),
+        })
     }
 }
 

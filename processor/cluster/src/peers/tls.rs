@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use everlog_listen::tls::{HTTP2, PemFile, Reloading, TlsError, read_to_end};
+use everlog_listen::tls::{Certificate, CertificateUse, HTTP2, PemFile, Reloading, TlsError, read_to_end};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::{ServerName, UnixTime};
@@ -30,6 +30,8 @@ pub struct Tls {
 struct LoadedCertificates {
     connector: TlsConnector,
     acceptor: TlsAcceptor,
+    /// Those that this node shows.
+    shown: Vec<Certificate>,
 }
 
 impl Tls {
@@ -88,15 +90,29 @@ impl Tls {
         }
     }
 
-    /// The certificates in the files; if they cannot be used, those from before.
-    fn known(&self) -> Arc<LoadedCertificates> {
+    /// Reads files again that have changed, for connections from now on; true if so. If they cannot be used, those from before stay
+    /// in use.
+    pub fn reload(&self) -> bool {
         match self.known.refresh() {
-            Ok(true) => tracing::info!("peer certificates reloaded"),
-            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!("peer certificates reloaded");
+                true
+            }
+            Ok(false) => false,
             Err(error) => {
                 tracing::warn!(%error, "changed peer certificates cannot be used: the former ones stay in use");
+                false
             }
         }
+    }
+
+    /// The certificates that this node shows others.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.known.get().shown.clone()
+    }
+
+    fn known(&self) -> Arc<LoadedCertificates> {
+        self.reload();
         self.known.get()
     }
 }
@@ -116,6 +132,7 @@ pub fn distrust(error: &std::io::Error) -> Option<String> {
 
 fn loaded([certificate, key, authorities]: &[PemFile; 3]) -> Result<LoadedCertificates, TlsError> {
     let chain = certificate.certificates()?;
+    let shown = Certificate::read_all(certificate, &chain, CertificateUse::Peer)?;
     let private_key = key.private_key()?;
     let roots = authorities.authorities()?;
     let provider = Arc::new(ring::default_provider());
@@ -147,5 +164,5 @@ fn loaded([certificate, key, authorities]: &[PemFile; 3]) -> Result<LoadedCertif
     server.send_tls13_tickets = 0;
     client.resumption = Resumption::disabled();
     let (connector, acceptor) = (TlsConnector::from(Arc::new(client)), TlsAcceptor::from(Arc::new(server)));
-    Ok(LoadedCertificates { connector, acceptor })
+    Ok(LoadedCertificates { connector, acceptor, shown })
 }
