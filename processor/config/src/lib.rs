@@ -12,6 +12,7 @@ mod page;
 mod public_http;
 mod sections;
 mod setting;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ pub use crate::public_http::{Http, Ingress, Registry};
 pub use crate::sections::{
     Cluster, Log, LogFormat, Logs, Memory, Partition, Queues, Recover, Server, Sync, Threads, Tokens,
 };
+pub use crate::tls::{ClientCertificates, Tls, VersionMin};
 
 /// Variables that set a key are named `EVERLOG_SECTION__KEY`.
 ///
@@ -60,6 +62,8 @@ pub struct Config {
     pub gateway: Gateway,
     /// `[http]`
     pub http: Http,
+    /// `[tls]`
+    pub tls: Tls,
     /// `[registry]`
     pub registry: Registry,
     /// `[ingress]`
@@ -121,7 +125,7 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 16] {
+    fn sections(&self) -> [&dyn Section; 17] {
         let Self {
             server,
             log,
@@ -133,6 +137,7 @@ impl Config {
             limits,
             gateway,
             http,
+            tls,
             registry,
             ingress,
             cluster,
@@ -141,8 +146,8 @@ impl Config {
             logs,
         } = self;
         [
-            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
-            cluster, auth, tokens, logs,
+            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, tls, registry,
+            ingress, cluster, auth, tokens, logs,
         ]
     }
 
@@ -163,6 +168,7 @@ impl Config {
             limits,
             gateway,
             http,
+            tls,
             registry,
             ingress,
             cluster,
@@ -170,9 +176,9 @@ impl Config {
             tokens,
             logs,
         } = self;
-        let sections: [&mut dyn Section; 16] = [
-            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
-            cluster, auth, tokens, logs,
+        let sections: [&mut dyn Section; 17] = [
+            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, tls, registry,
+            ingress, cluster, auth, tokens, logs,
         ];
         sections.into_iter().find(|section| section.name() == name)
     }
@@ -248,7 +254,7 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self { server, kafka, limits, gateway, http, ingress, cluster, auth, .. } = self;
+        let Self { server, kafka, limits, gateway, http, tls, ingress, cluster, auth, .. } = self;
         let (calls, metrics, face) = (server.address, server.metrics_address, http.address);
         for (key, address, taken) in [
             ("server.metrics_address", metrics, &[("server.address", calls)][..]),
@@ -263,6 +269,7 @@ impl Config {
         limits.check(faults);
         gateway.check(faults);
         auth.check(faults);
+        tls.check(faults);
         kafka.check(self, faults);
         ingress.check(self, faults);
         cluster.check(kafka.is_used(), faults);
@@ -335,21 +342,21 @@ mod tests {
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [tls], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [tls], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [tls], [registry], [ingress], [cluster], [auth], [tokens], [logs]"
             ],
         );
         refused(
