@@ -12,6 +12,7 @@ use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
 use everlog_ingress::OwnedJournals;
+use everlog_listen::tls::ServerTls;
 use everlog_listen::{Counts, Descriptors, Listener, ListenerBounds, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
@@ -33,6 +34,7 @@ use crate::observe::{metrics, metrics_http};
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
 use crate::services::auth;
+use crate::services::certificates;
 use crate::services::commands::CommandReader;
 use crate::services::gateway::{self, NodeGateway};
 use crate::services::names::NodeNames;
@@ -83,9 +85,12 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
 
 async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
     let asked = signals::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
-    let listeners = Listeners::bind(config, descriptors(config)).await?;
+    let tls = certificates::open(config)?;
+    let listeners = Listeners::bind(config, descriptors(config), tls.as_ref()).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
+    let trust = trust(config)?;
+    certificates::watch(&registry, tls, trust.tls().cloned());
     metrics::watch_listeners(&registry, listeners.counts());
     let face = listeners.face.1;
     let guard = auth::open(config, &registry)?;
@@ -117,7 +122,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     metrics::watch_queues(&registry, running.dispatcher());
     let known = (&names, &gateway::open_task_queues(&backend, running.dispatcher())?);
-    let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1))?;
+    let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1), trust)?;
     let reached = (listeners.calls.1, peers(cluster.as_ref()));
     let calls = NodeGateway::make(config, &backend, known, &running, calls_metrics, reached, guard)?;
     if let Some(cluster) = &cluster {
@@ -256,22 +261,25 @@ struct Listeners {
 impl Listeners {
     /// Each gets its share of the descriptors for connections: half for calls, a quarter for public HTTP, an eighth
     /// each for metrics and for other nodes.
-    async fn bind(config: &Config, descriptors: Descriptors) -> Result<Self> {
+    ///
+    /// Those of clients speak TLS, if there is any.
+    async fn bind(config: &Config, descriptors: Descriptors, tls: Option<&Arc<ServerTls>>) -> Result<Self> {
         let Config { server, http, cluster, .. } = config;
         let few = |most| ListenerBounds {
             connections_max: descriptors.share(1, most),
             ..ListenerBounds::default()
         };
         let (calls, face) = (config.gateway.bounds(descriptors), public_http::bounds(config, descriptors));
+        let over_tls = |(listener, address): BoundListener| (listener.over(tls.cloned()), address);
         Ok(Self {
-            calls: bind(server.address, "--address, server.address", calls).await?,
+            calls: over_tls(bind(server.address, "--address, server.address", calls).await?),
             metrics: bind(
                 server.metrics_address,
                 "--metrics-address, server.metrics_address",
                 few(METRICS_CONNECTIONS_MAX),
             )
             .await?,
-            face: bind(http.address, "--http-address, http.address", face).await?,
+            face: over_tls(bind(http.address, "--http-address, http.address", face).await?),
             nodes: match config.kafka.is_used() {
                 true => Some(bind(cluster.address, "cluster.address", few(NODE_CONNECTIONS_MAX)).await?),
                 false => None,
@@ -367,6 +375,15 @@ async fn bind(address: SocketAddr, option: &str, bounds: ListenerBounds) -> Resu
     Ok((Listener::new(listener, bounds), address))
 }
 
+/// How nodes know each other; there are no others on the embedded log.
+fn trust(config: &Config) -> Result<PeerAuth> {
+    let cluster = &config.cluster;
+    match config.kafka.is_used() {
+        true => PeerAuth::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name),
+        false => Ok(PeerAuth::default()),
+    }
+}
+
 /// Joins the cluster, on Kafka.
 fn join(
     config: &Config,
@@ -374,6 +391,7 @@ fn join(
     running: &Running,
     (names, task_queues): (&NodeNames, &Arc<TaskQueues>),
     (nodes, calls): (Option<BoundListener>, SocketAddr),
+    trust: PeerAuth,
 ) -> Result<Option<Arc<Cluster>>> {
     let (LogBackend::Kafka(kafka), Some((listener, address))) = (backend, nodes) else { return Ok(None) };
     if let Some(remark) = config.cluster.remark() {
@@ -384,11 +402,7 @@ fn join(
         name: config.server.name.clone(),
         address: if advertised.is_empty() { address.to_string() } else { advertised.clone() },
         calls: calls.to_string(),
-        trust: PeerAuth::read(
-            config.cluster.secret()?,
-            config.cluster.tls_files(),
-            &config.cluster.server_name,
-        )?,
+        trust,
         rows: backend.kept_rows(),
         forget_after: Duration::from_millis(config.cluster.forget_after_ms),
         replicas: config.cluster.replicas,

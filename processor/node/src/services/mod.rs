@@ -1,6 +1,7 @@
-//! What a node does besides its partitions: calls, schemas, names, topics, public commands.
+//! What a node does besides its partitions: calls, certificates, schemas, names, topics, public commands.
 
 pub mod auth;
+pub mod certificates;
 pub mod commands;
 pub mod gateway;
 pub mod names;

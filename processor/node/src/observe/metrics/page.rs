@@ -6,6 +6,7 @@ use expect_test::expect_file;
 
 use super::connections::{CALLS, HTTP, LISTENERS};
 use super::registry::{REGISTRY, REGISTRY_WORK};
+use super::tls::{CERTIFICATES, HANDSHAKES};
 use super::waits::{ADMISSION, QUEUES};
 use super::*;
 
@@ -38,6 +39,8 @@ fn parts() -> Vec<MetricsPart> {
         part("Connections", "listener", LISTENERS),
         part("", "", CALLS),
         part("", "", HTTP),
+        part("TLS", "use", CERTIFICATES),
+        part("", "reason", HANDSHAKES),
         part("Partitions", "partition", PARTITION),
         part("What waits for partitions", "partition", ADMISSION),
         part("Task queues", "", QUEUES),

@@ -1,0 +1,160 @@
+//! The certificates of a node: they are read again when their files change, and their ends are known before they come.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Result;
+use everlog_cluster::PeerTls;
+use everlog_config::Config;
+use everlog_listen::tls::{Certificate, CertificateUse, ServerTls};
+use prometheus::Registry;
+
+use crate::observe::metrics;
+
+/// How often files are looked at. A changed certificate is in use within this time.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the end of a certificate is logged that is near.
+const TOLD_EVERY: Duration = Duration::from_secs(24 * 3_600);
+/// How long before its end that begins.
+const SOON_S: i64 = 30 * DAY_S;
+const DAY_S: i64 = 24 * 3_600;
+
+/// The certificates of one purpose.
+enum Certificates {
+    /// For clients.
+    Server(Arc<ServerTls>),
+    /// For other nodes.
+    Peers(Arc<PeerTls>),
+}
+
+/// TLS for clients, if it is set.
+///
+/// # Errors
+/// A file cannot be read or used; the error names it and its setting.
+pub fn open(config: &Config) -> Result<Option<Arc<ServerTls>>> {
+    Ok(config.tls.options().map(ServerTls::new).transpose()?)
+}
+
+/// Logs what certificates there are, adds their metrics, and looks after them from here on.
+pub fn watch(registry: &Registry, tls: Option<Arc<ServerTls>>, peers: Option<Arc<PeerTls>>) {
+    let mut all = Vec::new();
+    if let Some(tls) = tls {
+        metrics::watch_handshakes(registry, Arc::clone(&tls));
+        all.push(Certificates::Server(tls));
+    }
+    all.extend(peers.map(Certificates::Peers));
+    if all.is_empty() {
+        return;
+    }
+    let all = Arc::new(all);
+    let shown = Arc::clone(&all);
+    metrics::watch_certificates(registry, move || shown.iter().flat_map(Certificates::list).collect());
+    tokio::spawn(look_after(all));
+}
+
+async fn look_after(all: Arc<Vec<Certificates>>) {
+    for certificate in all.iter().flat_map(Certificates::list) {
+        log(&certificate, SystemTime::now());
+    }
+    let (mut looks, mut told) = (tokio::time::interval(LOOK_EVERY), Instant::now());
+    loop {
+        looks.tick().await;
+        let read = Arc::clone(&all);
+        // Files may be on a disk that is slow, or away.
+        let reloaded = tokio::task::spawn_blocking(move || {
+            read.iter().filter(|certificates| certificates.reload()).flat_map(Certificates::list).collect()
+        });
+        let Ok::<Vec<_>, _>(reloaded) = reloaded.await else { continue };
+        let now = SystemTime::now();
+        reloaded.iter().for_each(|certificate| log(certificate, now));
+        if told.elapsed() >= TOLD_EVERY {
+            told = Instant::now();
+            let all = all.iter().flat_map(Certificates::list);
+            all.filter(|certificate| certificate.left_s(now) < SOON_S)
+                .for_each(|certificate| log(&certificate, now));
+        }
+    }
+}
+
+impl Certificates {
+    fn list(&self) -> Vec<Certificate> {
+        match self {
+            Self::Server(tls) => tls.certificates(),
+            Self::Peers(tls) => tls.certificates(),
+        }
+    }
+
+    /// True if they were read again.
+    fn reload(&self) -> bool {
+        match self {
+            Self::Peers(tls) => tls.reload(),
+            Self::Server(tls) => match tls.reload() {
+                Ok(true) => {
+                    tracing::info!("certificates reloaded");
+                    true
+                }
+                Ok(false) => false,
+                Err(error) => {
+                    tracing::warn!(%error, "changed certificates cannot be used: the former ones stay in use");
+                    false
+                }
+            },
+        }
+    }
+}
+
+fn log(certificate: &Certificate, now: SystemTime) {
+    let Certificate { used_as, file, subject, ends, .. } = certificate;
+    let (used_as, days_left) = (used_as.name(), certificate.left_s(now).div_euclid(DAY_S));
+    match remark(certificate, now) {
+        Some(remark) => tracing::warn!(used_as, %file, subject, ends, days_left, "{remark}"),
+        None => tracing::info!(used_as, %file, subject, ends, days_left, "certificate in use"),
+    }
+}
+
+/// What is wrong with a certificate, or will be soon.
+fn remark(certificate: &Certificate, now: SystemTime) -> Option<&'static str> {
+    let left_s = certificate.left_s(now);
+    let is_leaf = certificate.used_as == CertificateUse::Server && certificate.is_first;
+    match () {
+        () if left_s < 0 => Some("certificate has ended"),
+        () if certificate.is_early(now) => Some("certificate is not valid yet"),
+        () if left_s < SOON_S => Some("certificate ends soon"),
+        () if is_leaf && !certificate.has_names => Some(
+            "certificate has no alternative names, and clients look at no others: they will not accept it",
+        ),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use everlog_listen::tls::PemFile;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_remarked() {
+        let certificate = |begins_days: i64, ends_days: i64, has_names| Certificate {
+            used_as: CertificateUse::Server,
+            is_first: true,
+            file: PemFile { path: "server.pem".into(), setting: "tls.certificate_file" },
+            subject: "CN=everlog".into(),
+            begins_s: begins_days * DAY_S,
+            ends_s: ends_days * DAY_S,
+            ends: String::new(),
+            has_names,
+        };
+        let now = UNIX_EPOCH + Duration::from_secs(100 * 24 * 3_600);
+        let remarked = |certificate: Certificate| remark(&certificate, now).unwrap_or_default();
+        assert_eq!(remarked(certificate(0, 131, true)), "");
+        assert_eq!(remarked(certificate(0, 129, true)), "certificate ends soon");
+        assert_eq!(remarked(certificate(0, 99, true)), "certificate has ended");
+        assert_eq!(remarked(certificate(101, 200, true)), "certificate is not valid yet");
+        assert!(remarked(certificate(0, 200, false)).contains("no alternative names"));
+        let authority = Certificate { used_as: CertificateUse::ClientCa, ..certificate(0, 200, false) };
+        assert_eq!(remarked(authority), "");
+    }
+}
