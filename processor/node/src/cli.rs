@@ -113,6 +113,10 @@ pub struct Dev {
     /// Use a temporary data directory, which is removed at the end.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
+    /// Speak TLS only, with a certificate that an authority made for this data directory has signed; the banner says how clients
+    /// trust it.
+    #[arg(long)]
+    pub tls: bool,
     /// Keep the log on these brokers; missing topics are created with one replica.
     #[arg(long, value_name = "HOST:PORT[,...]")]
     pub kafka_bootstrap: Option<String>,

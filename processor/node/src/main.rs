@@ -16,17 +16,20 @@ mod signals;
 mod storage;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
 use everlog_avro::PublicTopic;
 use everlog_config::logs::{self, visible};
-use everlog_config::{Config, DataDir, environment};
+use everlog_config::{Config, DataDir, Tls, environment};
 
+use crate::banner::DevBanner;
 use crate::cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use crate::exit_cause::Ended;
 use crate::services::topics::TopicsVerdict;
+use crate::storage::dev_certificates::DevCertificates;
 
 /// Partitions allocate many small pieces that other threads free. This allocator is faster at that than the C
 /// library's, and gives memory back. RocksDB uses the C library's.
@@ -110,10 +113,23 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     logs::start(&config.logs)?;
     let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
     data.fits(&config)?;
+    let authority = if dev.tls { Some(speak_tls(&mut config, &data)?) } else { None };
     if config.kafka.is_used() {
         crate::services::topics::make_missing(&config)?;
     }
-    node::run(&config, &data, true)
+    node::run(&config, &data, Some(DevBanner { authority }))
+}
+
+/// Makes the node speak TLS with certificates for development. Returns the file with what clients trust.
+fn speak_tls(config: &mut Config, data: &DataDir) -> Result<PathBuf> {
+    if config.tls != Tls::default() {
+        bail!("--tls makes certificates of its own; leave it out where [tls] is set (EVERLOG_TLS__...)");
+    }
+    data.make()?;
+    let addresses = [config.server.address.ip(), config.http.address.ip()];
+    let certificates = DevCertificates::provide(data.path(), &addresses)?;
+    config.tls = certificates.settings();
+    Ok(certificates.authority.canonicalize()?)
 }
 
 fn run_serve(settings: &Settings) -> Result<Ended> {
@@ -121,7 +137,7 @@ fn run_serve(settings: &Settings) -> Result<Ended> {
     logs::start(&config.logs)?;
     let data = DataDir::lasting(&config.server.data_dir);
     data.fits(&config)?;
-    node::run(&config, &data, false)
+    node::run(&config, &data, None)
 }
 
 fn show_config(settings: &Settings) -> Result<Ended> {

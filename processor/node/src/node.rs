@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::address_space;
-use crate::banner::{Addresses, Banner};
+use crate::banner::{Addresses, Banner, DevBanner};
 use crate::error_policy::LossScope;
 use crate::exit_cause::{Cause, Ended, Loss};
 use crate::observe::health::Health;
@@ -64,11 +64,11 @@ const NODE_CONNECTIONS_MAX: usize = 1_000;
 /// Losses of partitions that are kept until the node handles them.
 const LOSSES_MAX: usize = 64;
 
-/// Runs a node until it is asked to stop or cannot go on.
+/// Runs a node until it is asked to stop or cannot go on. The banner is printed when it serves.
 ///
 /// # Errors
 /// It cannot start. The error has the reason and the way out, in one line.
-pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
+pub fn run(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Result<Ended> {
     address_space::check(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(or_cores(config.threads.gateway))
@@ -78,12 +78,17 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
         .build()
         .context("threads cannot be started")?;
     let memory = ProcessMemory::of_idle_process();
-    let ended = runtime.block_on(serve(config, data, memory, with_banner));
+    let ended = runtime.block_on(serve(config, data, memory, banner));
     runtime.shutdown_timeout(LEFTOVERS_WITHIN);
     ended
 }
 
-async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
+async fn serve(
+    config: &Config,
+    data: &DataDir,
+    memory: ProcessMemory,
+    banner: Option<DevBanner>,
+) -> Result<Ended> {
     let asked = signals::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
     let tls = certificates::open(config)?;
     let listeners = Listeners::bind(config, descriptors(config), tls.as_ref()).await?;
@@ -147,8 +152,8 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     let mut gateway = NodeGateway::start(listeners.calls.0, calls);
     let addresses = Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face };
     log_serving(data, &addresses);
-    if with_banner {
-        show_banner(config, data, backend.log().partitions(), addresses);
+    if let Some(banner) = banner {
+        show_banner(config, data, backend.log().partitions(), (addresses, banner));
     }
     let cause = watch(asked, &mut failures, &mut gateway, (&health, cluster.as_ref()), memory).await;
     health.is_stopping();
@@ -493,10 +498,12 @@ fn log_serving(data: &DataDir, addresses: &Addresses) {
     );
 }
 
-fn show_banner(config: &Config, data: &DataDir, partitions: u32, addresses: Addresses) {
+fn show_banner(config: &Config, data: &DataDir, partitions: u32, (addresses, dev): (Addresses, DevBanner)) {
     let kafka = &config.kafka;
     let banner = Banner {
         addresses,
+        over_tls: config.tls.certificate_file.is_some(),
+        authority: dev.authority.as_deref(),
         kafka: kafka.is_used().then_some((&kafka.bootstrap_servers, &kafka.prefix)),
         data_dir: data.path(),
         ephemeral: data.is_ephemeral(),
