@@ -111,6 +111,14 @@ impl RegistryClient {
     /// # Errors
     /// [`ClientError::Unreachable`]: the URL is invalid, or the system has no trusted certificates.
     pub fn new(url: &str) -> Result<Self, ClientError> {
+        Self::by(http_client(), url)
+    }
+
+    /// The same, with a client that has options of its own.
+    ///
+    /// # Errors
+    /// As [`RegistryClient::new`].
+    pub fn by(http: reqwest::ClientBuilder, url: &str) -> Result<Self, ClientError> {
         let url = url.trim_end_matches('/').to_owned();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: bare(&url), detail: words(&error) };
@@ -118,8 +126,7 @@ impl RegistryClient {
         if let Err(error) = parsed {
             return Err(ClientError::Unreachable { url: bare(&url), detail: error.to_string() });
         }
-        let http =
-            http_client().timeout(Duration::from_millis(REQUEST_MS_MAX)).build().map_err(unreachable)?;
+        let http = http.timeout(Duration::from_millis(REQUEST_MS_MAX)).build().map_err(unreachable)?;
         Ok(Self { url, http })
     }
 

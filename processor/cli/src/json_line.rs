@@ -48,9 +48,8 @@ impl Reader {
     /// Without a registry, all records are decoded by this release's schemas.
     ///
     /// # Errors
-    /// The URL of the registry is not valid.
-    pub fn new(noun: PublicTopic, registry: Option<&str>) -> Result<Self> {
-        let registry = registry.map(RegistryClient::new).transpose()?;
+    /// The system gives no runtime.
+    pub fn new(noun: PublicTopic, registry: Option<RegistryClient>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { noun, registry, runtime, writers: BTreeMap::new() })
     }

@@ -1,7 +1,6 @@
 //! The public topics of a log: on brokers, or at a node with an embedded log, over HTTP.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use everlog_log_kafka::Options;
 use everlog_log_kafka::topics::topic_io::{From, Record, TailStep, TopicTail};
 use serde_json::Value;
 
-use crate::http_client::{self, HttpResponse};
+use crate::http_client::{self, HttpNode, HttpOptions, HttpResponse, NodeUrl};
 
 /// Records of one request to a node.
 const ASKED_RECORDS: usize = 500;
@@ -32,8 +31,12 @@ pub struct LogOptions {
     #[arg(long, value_name = "HOST:PORT[,...]")]
     pub kafka_bootstrap: Option<String>,
     /// Use the embedded log of the node that serves HTTP here [default, without brokers: http.address].
+    ///
+    /// A node with TLS is named by its URL, such as https://everlog.example:7234.
     #[arg(long, value_name = "IP:PORT", conflicts_with = "kafka_bootstrap")]
-    pub http_address: Option<SocketAddr>,
+    pub http_address: Option<NodeUrl>,
+    #[command(flatten)]
+    pub http: HttpOptions,
 }
 
 /// Where the topics are.
@@ -42,7 +45,7 @@ pub enum PublicTopics {
     /// On brokers.
     Kafka(Box<Options>),
     /// At a node.
-    Node(SocketAddr),
+    Node(HttpNode),
 }
 
 impl LogOptions {
@@ -61,10 +64,13 @@ impl LogOptions {
 
     /// On brokers where some are named, else at a node.
     pub fn place(&self, config: &Config) -> PublicTopics {
-        match self.http_address {
-            Some(address) => PublicTopics::Node(address),
+        let own = || NodeUrl::new(config.http.address, config.tls.certificate_file.is_some());
+        match &self.http_address {
             None if config.kafka.is_used() => PublicTopics::Kafka(Box::new(config.kafka.options("by-hand"))),
-            None => PublicTopics::Node(config.http.address),
+            named => {
+                let url = named.clone().unwrap_or_else(own);
+                PublicTopics::Node(HttpNode::new(url, self.http.clone()))
+            }
         }
     }
 }
@@ -89,8 +95,8 @@ impl PublicTopics {
                 let tail = TopicTail::open(options, &self.topic(noun), partition, from)?;
                 Ok(TopicReader::Kafka(Box::new(tail)))
             }
-            Self::Node(address) => {
-                Ok(TopicReader::Node(NodeTopicReader::open(*address, noun, partition, from)?))
+            Self::Node(node) => {
+                Ok(TopicReader::Node(NodeTopicReader::open(node.clone(), noun, partition, from)?))
             }
         }
     }
@@ -119,7 +125,7 @@ impl TopicReader {
 
 /// A reader of a node's topic.
 pub struct NodeTopicReader {
-    address: SocketAddr,
+    node: HttpNode,
     noun: PublicTopic,
     partitions: Vec<NodePartition>,
     records: VecDeque<Record>,
@@ -134,14 +140,14 @@ struct NodePartition {
 }
 
 impl NodeTopicReader {
-    fn open(address: SocketAddr, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Self> {
-        let first = ask(address, noun, partition.unwrap_or(0), None, 0)?;
+    fn open(node: HttpNode, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Self> {
+        let first = ask(&node, noun, partition.unwrap_or(0), None, 0)?;
         let count = number(&first, "partitions")?;
         let count = u32::try_from(count).context("the node has too many partitions")?;
         let wanted = partition.map_or(0..count, |one| one..one.saturating_add(1));
         let mut partitions = Vec::new();
         for partition in wanted {
-            let bounds = ask(address, noun, partition, None, 0)?;
+            let bounds = ask(&node, noun, partition, None, 0)?;
             let (start, end) = (number(&bounds, "start")?, number(&bounds, "end")?);
             let next = match from {
                 From::Beginning => start,
@@ -156,7 +162,7 @@ impl NodeTopicReader {
             };
             partitions.push(NodePartition { partition, next, end });
         }
-        Ok(Self { address, noun, partitions, records: VecDeque::new(), has_ended: false })
+        Ok(Self { node, noun, partitions, records: VecDeque::new(), has_ended: false })
     }
 
     fn next(&mut self, within: Duration) -> Result<TailStep> {
@@ -174,7 +180,7 @@ impl NodeTopicReader {
                 if !self.has_ended && page.next >= page.end {
                     continue;
                 }
-                let answer = ask(self.address, self.noun, page.partition, Some(page.next), ASKED_RECORDS)?;
+                let answer = ask(&self.node, self.noun, page.partition, Some(page.next), ASKED_RECORDS)?;
                 for record in answer["records"].as_array().into_iter().flatten() {
                     self.records.push_back(read(page.partition, record)?);
                 }
@@ -191,18 +197,12 @@ impl NodeTopicReader {
     }
 }
 
-fn ask(
-    address: SocketAddr,
-    noun: PublicTopic,
-    partition: u32,
-    from: Option<u64>,
-    max: usize,
-) -> Result<Value> {
+fn ask(node: &HttpNode, noun: PublicTopic, partition: u32, from: Option<u64>, max: usize) -> Result<Value> {
     let from = from.map(|offset| format!("&offset={offset}")).unwrap_or_default();
     let path = format!("/{}?partition={partition}&max={max}{from}", noun.topic());
-    let HttpResponse { status, body, .. } = http_client::get(address, &path)?;
+    let HttpResponse { status, body, .. } = node.get(&path)?;
     if status != 200 {
-        bail!("the node at {address} says: {}", http_client::complaint(status, &body));
+        bail!("the node at {} says: {}", node.url(), http_client::complaint(status, &body));
     }
     Ok(body)
 }

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::topics::topic_io::{From, Record, TailStep};
+use everlog_registry::RegistryClient;
 
 use crate::json_line::{DecodedRecord, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics};
@@ -113,8 +114,11 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
     let config = place.settings()?;
     everlog_config::logs::start(&config.logs)?;
     let place = place.place(&config);
-    let url = filter.registry.clone().or_else(|| registry_of(&place, &config));
-    let mut reader = Reader::new(noun, url.as_deref())?;
+    let registry = match &filter.registry {
+        Some(url) => Some(RegistryClient::new(url)?),
+        None => registry_of(&place, &config)?,
+    };
+    let mut reader = Reader::new(noun, registry)?;
     let from = filter.from_offset.map_or(from, From::Offset);
     let mut reading = place.tail(noun, filter.partition, from)?;
     let (topic, mut printed, mut ended) = (place.topic(noun), 0, ExitStatus::Success);
@@ -149,14 +153,14 @@ pub fn run(noun: PublicTopic, read: &Read) -> Result<ExitStatus> {
     Ok(ended)
 }
 
-/// A node serves its own registry, unless it uses another.
-fn registry_of(place: &PublicTopics, config: &Config) -> Option<String> {
+/// A node serves its own registry, unless it uses another. Only its own gets the API key.
+fn registry_of(place: &PublicTopics, config: &Config) -> Result<Option<RegistryClient>> {
     let url = &config.registry.url.0;
-    match place {
-        PublicTopics::Kafka(_) | PublicTopics::Node(_) if !url.is_empty() => Some(url.clone()),
-        PublicTopics::Node(address) => Some(format!("http://{address}")),
+    Ok(match place {
+        PublicTopics::Kafka(_) | PublicTopics::Node(_) if !url.is_empty() => Some(RegistryClient::new(url)?),
+        PublicTopics::Node(node) => Some(RegistryClient::by(node.options().client(node.url())?, node.url())?),
         PublicTopics::Kafka(_) => None,
-    }
+    })
 }
 
 impl RecordFilter {

@@ -10,6 +10,7 @@ use everlog_config::logs::visible;
 use everlog_registry::{ClientError, RegistryClient};
 use tokio::time::Instant;
 
+use crate::http_client::HttpOptions;
 use crate::{ExitStatus, write_line};
 
 /// `everlog schemas`
@@ -38,6 +39,8 @@ pub struct RegistryOptions {
     /// How long to retry while the registry does not answer, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
+    #[command(flatten)]
+    http: HttpOptions,
 }
 
 /// Runs it.
@@ -49,7 +52,7 @@ pub fn run(schemas: &SchemasCommand) -> Result<ExitStatus> {
     let config = Config::load(None, &everlog_config::environment())?;
     let prefix = asked.prefix.clone().unwrap_or_else(|| config.kafka.prefix.clone());
     let topic = |noun: PublicTopic| format!("{prefix}{}", noun.topic());
-    let client = RegistryClient::new(&asked.registry)?;
+    let client = RegistryClient::by(asked.http.client(&asked.registry)?, &asked.registry)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(async {
         let deadline = Instant::now() + Duration::from_millis(asked.timeout_ms);

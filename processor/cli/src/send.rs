@@ -1,7 +1,6 @@
 //! `everlog command send`: sends a public command, and prints its outcome.
 
 use std::io::Read;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,7 +14,7 @@ use everlog_log_kafka::topics::topic_io::{From, OutgoingRecord, Producer, TailSt
 use serde_json::json;
 
 use crate::command_json::CommandKind;
-use crate::http_client::{self, HttpResponse};
+use crate::http_client::{self, HttpNode, HttpResponse};
 use crate::json_line::{DecodedRecord, Reader, line};
 use crate::public_topics::{LogOptions, PublicTopics, TopicReader};
 use crate::{ExitStatus, write_line};
@@ -80,7 +79,7 @@ pub fn run(command: &SendCommand) -> Result<ExitStatus> {
         PublicTopics::Kafka(options) => {
             produce(options, &place.topic(PublicTopic::Command), send, &value, &headers)?
         }
-        PublicTopics::Node(address) => hand_in(*address, send, &value, &headers)?,
+        PublicTopics::Node(node) => hand_in(node, send, &value, &headers)?,
     };
     let (partition, offset, refusal) = match sent {
         SendResult::Unknown(why) => {
@@ -160,7 +159,7 @@ fn nothing_sent(brokers: &str, error: Error) -> anyhow::Error {
 }
 
 fn hand_in(
-    address: SocketAddr,
+    node: &HttpNode,
     send: &Send,
     value: &str,
     headers: &[(&'static str, String)],
@@ -173,7 +172,7 @@ fn hand_in(
         json!(send.workflow_id),
         serde_json::Value::Object(headers)
     );
-    let HttpResponse { status, body, .. } = http_client::post(address, "/commands", body)?;
+    let HttpResponse { status, body, .. } = node.post("/commands", body)?;
     let number = |name: &str| body[name].as_u64();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))
@@ -186,7 +185,8 @@ fn hand_in(
             Ok(SendResult::Unknown(format!("{}; send it again with the same --command-id", text("error"))))
         }
         _ => {
-            bail!("the node at {address} did not take the command: {}", http_client::complaint(status, &body))
+            let complaint = http_client::complaint(status, &body);
+            bail!("the node at {} did not take the command: {complaint}", node.url())
         }
     }
 }

@@ -10,7 +10,7 @@ use everlog_log::Error;
 use everlog_rocks::log::Embedded;
 
 use crate::doctor::{Finding, index};
-use crate::http_client;
+use crate::http_client::{HttpNode, HttpOptions, NodeUrl};
 
 /// Checks it. If no node runs, the log is opened as a node would open it. Otherwise the node is asked.
 pub fn look(config: &Config) -> Vec<Finding> {
@@ -98,7 +98,8 @@ fn node(dir: &Path) -> Finding {
         return Finding::warn(about, found, "ask it for /health/ready (server.metrics_address)");
     };
     let address = file.health_address();
-    match http_client::get(address, "/health/ready") {
+    let node = HttpNode::new(NodeUrl::new(address, false), HttpOptions::default());
+    match node.get("/health/ready") {
         Ok(answer) if answer.instance.as_ref() != Some(&file.instance) => {
             let found = format!("one runs on it, and it is another server that answers at {address}");
             Finding::warn(about, found, "it starts or ends: look again, and at its log lines")
