@@ -56,9 +56,11 @@ PYTHON_SUITES = [
     "schedule_actions",
     "refused",
 ]
-OTHER_SUITES = ["go", "checker", "kill"]
+OTHER_SUITES = ["go", "checker", "tls", "kill"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
+# The suite tls without a name: those that need no program of Temporal's own.
+TLS_CLIENTS = ["python", "go"]
 SAMPLES = REPOSITORY / "tests" / "samples"
 SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
 # A program's last line, and what Maven paints.
@@ -88,7 +90,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
     known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES
-    suites = f"{' '.join(known)}, MODULE.CASE, samples, or samples.LANGUAGE"
+    suites = f"{' '.join(known)}, MODULE.CASE, tls.CLIENT, samples, or samples.LANGUAGE"
     parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
     if chosen.nodes and not chosen.kafka:
@@ -155,6 +157,11 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     finally:
         for server in servers:
             server.stop()
+    tls_clients = [s.removeprefix("tls.") for s in wanted if s.startswith("tls.")]
+    tls_clients += TLS_CLIENTS * ("tls" in wanted)
+    if tls_clients and not options.reference and not options.address:
+        command = [sys.executable, str(SDK / "tls" / "tls_test.py"), options.server, *tls_clients]
+        await run_program(report, "tls", command)
     if "kill" in wanted:
         if options.address:
             report.skip("kill", "needs a server of its own: --server")

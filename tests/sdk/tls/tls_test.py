@@ -1,0 +1,168 @@
+"""Clients over TLS against servers with certificates of private authorities: tls_test.py SERVER-COMMAND CLIENT...
+
+Prints a line per case, as tests/sdk/run counts them. Clients: python, go, cli.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2]
+sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill", "patience")]
+
+import patience  # noqa: E402
+from authority import Authority, Certified  # noqa: E402
+from cleanup import LEFT, end_on_signals  # noqa: E402
+from clients import Cli, Go, Python, Refused, Trust  # noqa: E402
+from server import Server, ServerFailed  # noqa: E402
+from servers import assemble  # noqa: E402
+
+NAMES = "DNS:localhost,IP:127.0.0.1"
+GREETING = "Hello, world!"
+# Of what each client says, a part that names the cause.
+WRONG_AUTHORITY = {
+    "python": ["UnknownIssuer"],
+    "go": ["certificate signed by unknown authority"],
+    "cli": ["certificate signed by unknown authority"],
+}
+WRONG_NAME = {"python": ["NotValidForName"], "go": ["not elsewhere"], "cli": ["not elsewhere"]}
+NO_CERTIFICATE = {
+    "python": ["CertificateRequired"],
+    "go": ["certificate required"],
+    "cli": ["certificate required"],
+}
+TO_TLS_PORT = dict.fromkeys(("python", "go", "cli"), ["this port speaks TLS"])
+TO_PLAIN_PORT = {
+    "python": ["InvalidContentType"],
+    "go": ["first record does not look like a TLS handshake"],
+    "cli": ["first record does not look like a TLS handshake"],
+}
+
+
+class Servers:
+    """Servers of three kinds, and who certifies whom."""
+
+    def __init__(self, command: str, folder: Path) -> None:
+        self.command, self.folder = command, folder
+        self.authority, self.other = (Authority.new(folder, name) for name in ("authority", "other"))
+        self.client = self.authority.certify("worker", "clientAuth")
+        self.stranger = self.other.certify("stranger", "clientAuth")
+        shown = self.authority.certify("server", "serverAuth", NAMES)
+        self.open = self.start("open", shown, "asked")
+        self.closed = self.start("closed", shown, "required")
+        self.plain = self.start("plain", None, "")
+
+    def start(self, name: str, shown: Certified | None, client_certificates: str) -> Server:
+        settings = {}
+        if shown:
+            settings = {
+                "CERTIFICATE_FILE": shown.certificate,
+                "KEY_FILE": shown.key,
+                "CLIENT_CA_FILE": self.authority.certificate,
+                "CLIENT_CERTIFICATES": client_certificates,
+            }
+        variables = [f"EVERLOG_TLS__{key}={value}" for key, value in settings.items()]
+        server = Server.new(" ".join(["env", *variables, self.command]), self.folder / name)
+        LEFT.append(server.kill)
+        server.start()
+        return server
+
+    async def ready(self) -> None:
+        for server in (self.open, self.closed, self.plain):
+            await patience.until("the server is ready", lambda: is_ready(server))
+
+
+async def is_ready(server: Server) -> bool:
+    if server.process.poll() is not None:
+        raise ServerFailed(server.tail())
+    page = await asyncio.to_thread(server.metrics)
+    return "everlog_ready 1" in page.splitlines()
+
+
+class Cases:
+    """The cases of one client."""
+
+    def __init__(self, name: str, client: Python | Go | Cli, servers: Servers) -> None:
+        self.name, self.client, self.servers = name, client, servers
+        self.trust = Trust(servers.authority.certificate)
+
+    async def a_private_authority(self) -> None:
+        await self.greets(self.servers.open, self.trust)
+
+    async def a_certificate_of_the_client(self) -> None:
+        shows = Trust(self.trust.authority, shows=self.servers.client)
+        await self.greets(self.servers.open, shows)
+        await self.greets(self.servers.closed, shows)
+
+    async def no_certificate_where_one_is_required(self) -> None:
+        await self.refused(self.servers.closed, self.trust, NO_CERTIFICATE)
+
+    async def a_certificate_of_a_stranger(self) -> None:
+        shows = Trust(self.trust.authority, shows=self.servers.stranger)
+        for server in (self.servers.open, self.servers.closed):
+            await self.refused(server, shows, dict.fromkeys(WRONG_NAME, ["ertificate", "nknown", "UnknownCA"]))
+
+    async def a_server_of_another_authority(self) -> None:
+        await self.refused(self.servers.open, Trust(self.servers.other.certificate), WRONG_AUTHORITY)
+
+    async def a_server_of_another_name(self) -> None:
+        await self.refused(self.servers.open, Trust(self.trust.authority, "elsewhere"), WRONG_NAME)
+
+    async def plain_text_at_a_port_with_tls(self) -> None:
+        await self.refused(self.servers.open, Trust(None), TO_TLS_PORT)
+
+    async def tls_at_a_port_in_plain_text(self) -> None:
+        await self.refused(self.servers.plain, self.trust, TO_PLAIN_PORT)
+
+    async def greets(self, server: Server, trust: Trust) -> None:
+        told = await asyncio.wait_for(self.client.greets(server.address, trust), patience.most_s())
+        assert told == GREETING, told
+
+    async def refused(self, server: Server, trust: Trust, words: dict[str, list[str]]) -> None:
+        try:
+            told = await asyncio.wait_for(self.client.greets(server.address, trust), patience.most_s())
+        except Refused as refused:
+            said = str(refused)
+            assert any(part in said for part in words[self.name]), f"it does not say why: {said}"
+        else:
+            raise AssertionError(f"it is not refused: {told}")
+
+
+CASES = [name for name in vars(Cases) if "_" in name and not name.startswith("_")]
+
+
+async def run(command: str, names: list[str], folder: Path) -> int:
+    servers = Servers(command, folder)
+    await servers.ready()
+    failed = 0
+    async with AsyncExitStack() as stack:
+        clients = {"python": lambda: Python(), "cli": lambda: Cli(assemble("temporal"))}
+        for name in dict.fromkeys(names):
+            client = await stack.enter_async_context(Go.built()) if name == "go" else clients[name]()
+            for case in CASES:
+                try:
+                    await getattr(Cases(name, client, servers), case)()
+                    print(f"ok tls.{name}.{case}", flush=True)
+                except Exception as error:
+                    failed += 1
+                    why = " ".join(f"{type(error).__name__}: {error}".split())
+                    print(f"FAIL tls.{name}.{case}: {why[:600]}", flush=True)
+    return 1 if failed else 0
+
+
+def main() -> int:
+    end_on_signals()
+    with tempfile.TemporaryDirectory(prefix="everlog-sdk-tls-") as folder:
+        code = asyncio.run(run(sys.argv[1], sys.argv[2:], Path(folder)))
+        for leave in LEFT:
+            leave()
+    sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    # A worker's threads may still wait for a server that is gone; the verdict is printed.
+    os._exit(main())
