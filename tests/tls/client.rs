@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use everlog_tests::{patience, raw};
 use hyper_util::rt::TokioIo;
 use rustls::crypto::ring;
@@ -72,7 +73,8 @@ impl Client {
     pub async fn served(&self) -> anyhow::Result<()> {
         let serves = async || match self.channel().await {
             Ok(channel) => {
-                let check = raw::call(&channel, "/grpc.health.v1.Health/Check", tonic::Request::default());
+                let check =
+                    raw::call(&channel, "/grpc.health.v1.Health/Check", tonic::Request::new(Bytes::new()));
                 check.await.is_ok_and(|answer| answer.get_ref()[..] == [8, 1])
             }
             Err(_not_yet) => false,
