@@ -82,18 +82,36 @@ class Cli:
 
     def __init__(self, program: Path, addresses: Iterator[str], home: Path, namespace: str = "default") -> None:
         self.program, self.addresses, self.home, self.namespace = program, addresses, home, namespace
+        # The subcommands that were run.
+        self.tried: set[tuple[str, ...]] = set()
 
     def in_namespace(self, namespace: str) -> "Cli":
-        return Cli(self.program, self.addresses, self.home, namespace)
+        return self.like(self.home, namespace)
+
+    def at_home(self, name: str) -> "Cli":
+        """With a folder of its own for what the program keeps."""
+        home = self.home / name
+        home.mkdir()
+        return self.like(home, self.namespace)
+
+    def like(self, home: Path, namespace: str) -> "Cli":
+        other = Cli(self.program, self.addresses, home, namespace)
+        other.tried = self.tried
+        return other
 
     async def runs(self, *words: str, stdin: str = "") -> Answer:
         """A command to its end, however that is."""
-        options = ["--address", next(self.addresses), "--namespace", self.namespace, "--log-format", "json"]
+        return await self.local(*words, "--address", next(self.addresses), "--namespace", self.namespace, stdin=stdin)
+
+    async def local(self, *words: str, stdin: str = "") -> Answer:
+        """The same, without the address of a server."""
+        self.tried.add(tuple(takewhile(lambda word: not word.startswith("-"), words)))
         known = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
         process = await asyncio.create_subprocess_exec(
             self.program,
             *words,
-            *options,
+            "--log-format",
+            "json",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -18,8 +18,11 @@ sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill"
 import activities  # noqa: E402, F401
 import administration  # noqa: E402, F401
 import batches  # noqa: E402, F401
+import commands  # noqa: E402
 import control  # noqa: E402, F401
+import expect  # noqa: E402
 import lists  # noqa: E402, F401
+import local  # noqa: E402, F401
 import patience  # noqa: E402
 import refusals  # noqa: E402, F401
 import runs  # noqa: E402, F401
@@ -29,7 +32,6 @@ import workflows  # noqa: E402
 from case import Report  # noqa: E402
 from cleanup import LEFT, end_on_signals  # noqa: E402
 from cli import Cli  # noqa: E402
-from expect import eventually  # noqa: E402
 from setting import CASES, COLOUR, WEIGHT, Setting, Shared  # noqa: E402
 from temporalio.client import Client  # noqa: E402
 
@@ -65,7 +67,7 @@ async def has_attributes(cli: Cli, queue: str) -> None:
     async def knows() -> bool:
         return (await cli.runs(*start, *values)).code == 0
 
-    await eventually(knows, "a start with search attributes")
+    await expect.eventually(knows, "a start with search attributes")
 
 
 async def run_case(name: str, shared: Shared, report: Report, verbose: bool) -> None:
@@ -79,6 +81,16 @@ async def run_case(name: str, shared: Shared, report: Report, verbose: bool) -> 
         report.fail(name, f"{type(error).__name__}: {error}")
     else:
         report.ok(name, f"{time.monotonic() - begun:.1f} s")
+
+
+async def every_subcommand(cli: Cli, report: Report) -> None:
+    """The last case: none is left out."""
+    try:
+        await commands.all_are_run(cli)
+    except expect.Unmet as unmet:
+        report.fail("commands.all_are_run", str(unmet))
+    else:
+        report.ok("commands.all_are_run")
 
 
 async def run(chosen: argparse.Namespace, folder: Path) -> int:
@@ -98,6 +110,8 @@ async def run(chosen: argparse.Namespace, folder: Path) -> int:
             await has_attributes(cli, queue)
             shared = Shared(cli, client, queue, chosen.reference)
             await asyncio.gather(*map(limited, filter(lambda name: is_wanted(name, chosen.cases), CASES)))
+        if not chosen.cases:
+            await every_subcommand(cli, report)
     return report.close()
 
 

@@ -75,5 +75,18 @@ async def remote_clusters(at: Setting) -> None:
 @case
 async def rules_of_build_ids(at: Setting) -> None:
     versioning, queue = ["task-queue", "versioning"], ["-t", at.id("queue")]
-    insert = [*versioning, "insert-assignment-rule", *queue, "--build-id", "1.0", "--yes"]
-    await refuses(at, [([*versioning, "get-rules", *queue], ""), (insert, "")])
+    one, other = ["--build-id", "1.0", "--yes"], ["--build-id", "1.1", "--yes"]
+    first, moved = ["--rule-index", "0"], ["--source-build-id", "1.0", "--target-build-id", "2.0", "--yes"]
+    await refuses(
+        at,
+        [
+            ([*versioning, "get-rules", *queue], ""),
+            ([*versioning, "insert-assignment-rule", *queue, *one], ""),
+            ([*versioning, "replace-assignment-rule", *queue, *first, *other], ""),
+            ([*versioning, "add-redirect-rule", *queue, *moved], ""),
+            ([*versioning, "replace-redirect-rule", *queue, *moved], ""),
+            ([*versioning, "delete-redirect-rule", *queue, *moved[:2], "--yes"], ""),
+            ([*versioning, "delete-assignment-rule", *queue, *first, "--force", "--yes"], ""),
+            ([*versioning, "commit-build-id", *queue, *one, "--force"], ""),
+        ],
+    )
