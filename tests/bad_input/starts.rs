@@ -73,9 +73,11 @@ pub fn rows() -> Vec<Row> {
         row(72, "fairness key > 64 bytes",
             priority(|p| p.fairness_key = text(65)), invalid("")),
         row(72, "negative priority", priority(|p| p.priority_key = -1), invalid("")),
-        row(73, "33 callbacks", start(|r| r.completion_callbacks = vec![a_callback(10); 33]), invalid("").until("callbacks")),
+        row(73, "33 callbacks", start(|r| r.completion_callbacks = vec![a_callback(10); 33]), invalid("cannot attach more than 32 callbacks to a workflow")),
         row(73, "callback with a URL > 1000 bytes", start(|r| r.completion_callbacks = vec![a_callback(1_001)]),
-            invalid("").until("callbacks")),
+            invalid("invalid url: url length longer than max length allowed of 1000")),
+        row(73, "callback to an address that nobody has allowed", start(|r| r.completion_callbacks = vec![a_callback(10)]),
+            invalid("invalid url: url does not match any configured callback address: http://callback/")),
         row(73, "callbacks that are attached without the request id", start(|r| {
                 r.workflow_id_conflict_policy = USE_EXISTING;
                 let attach_completion_callbacks = true;

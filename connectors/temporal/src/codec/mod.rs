@@ -3,6 +3,7 @@
 
 pub(crate) mod activity_options;
 pub(crate) mod body_buffer;
+pub(crate) mod callbacks;
 pub(crate) mod close_event;
 pub(crate) mod failure;
 pub(crate) mod grpc_timeout;

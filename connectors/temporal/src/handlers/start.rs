@@ -13,6 +13,7 @@ use everlog_temporal_api::common::link::workflow_event::{EventReference, Referen
 use everlog_temporal_api::common::link::{Variant, WorkflowEvent};
 use everlog_temporal_api::common::{Link, TimeSkippingConfig, WorkflowExecution};
 use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::workflow::OnConflictOptions;
 use everlog_temporal_api::workflowservice::{
     SignalWithStartWorkflowExecutionRequest, SignalWithStartWorkflowExecutionResponse,
     StartWorkflowExecutionRequest, StartWorkflowExecutionResponse,
@@ -20,6 +21,7 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Status;
 
+use crate::codec::callbacks;
 use crate::codec::payload::stored_copy;
 use crate::codec::retry_policy;
 use crate::codec::status::{self, invalid};
@@ -145,13 +147,13 @@ pub(crate) fn link_to_start(call: &Call<'_>, workflow_id: &str, run_id: &str) ->
 }
 
 fn refuse_later_features(request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
-    not_yet("completion_callbacks", !request.completion_callbacks.is_empty())?;
+    callbacks::refuse(&request.completion_callbacks)?;
     not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
-    if let Some(options) = &request.on_conflict_options {
-        if options.attach_completion_callbacks && !options.attach_request_id {
-            return Err(invalid("attaching request ID is required for attaching completion callbacks"));
-        }
-        not_yet("on_conflict_options.attach_completion_callbacks", options.attach_completion_callbacks)?;
+    // Without callbacks there are none to attach.
+    let attaches_them =
+        |options: &OnConflictOptions| options.attach_completion_callbacks && !options.attach_request_id;
+    if request.on_conflict_options.as_ref().is_some_and(attaches_them) {
+        return Err(invalid("attaching request ID is required for attaching completion callbacks"));
     }
     unversioned(request.eager_worker_deployment_options.as_ref(), "eager_worker_deployment_options")
 }
@@ -256,7 +258,6 @@ fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_temporal_api::workflow::OnConflictOptions;
     use tonic::Code;
 
     use super::*;
@@ -280,24 +281,12 @@ mod tests {
             (status.code(), status.message().split(' ').next().unwrap_or_default().to_owned())
         };
         let empty = StartWorkflowExecutionRequest::default();
-        let options = OnConflictOptions {
-            attach_request_id: true,
-            attach_completion_callbacks: true,
-            ..Default::default()
-        };
-        let cases = [
-            (
-                StartWorkflowExecutionRequest { completion_callbacks: vec![Bytes::new()], ..empty.clone() },
-                "completion_callbacks",
-            ),
-            (
-                StartWorkflowExecutionRequest { on_conflict_options: Some(options), ..empty.clone() },
-                "on_conflict_options.attach_completion_callbacks",
-            ),
-        ];
-        for (request, field) in cases {
-            assert_eq!(refusal(request), (Code::InvalidArgument, field.into()));
-        }
+        let skipping = TimeSkippingConfig { enabled: true, ..Default::default() };
+        let request = StartWorkflowExecutionRequest { time_skipping_config: Some(skipping), ..empty.clone() };
+        assert_eq!(refusal(request), (Code::InvalidArgument, "time_skipping_config".into()));
+        let request =
+            StartWorkflowExecutionRequest { completion_callbacks: vec![Bytes::new()], ..empty.clone() };
+        assert_eq!(refusal(request), (Code::Unimplemented, "unknown".into()));
         assert!(refuse_later_features(&empty).is_ok());
         let with = |options| {
             let request =
@@ -305,7 +294,9 @@ mod tests {
             refuse_later_features(&request).map_err(|status| status.message().to_owned())
         };
         let (attach_request_id, attach_links) = (true, true);
-        assert_eq!(with(OnConflictOptions { attach_request_id, attach_links, ..Default::default() }), Ok(()));
+        let attach_completion_callbacks = true;
+        let all = OnConflictOptions { attach_request_id, attach_completion_callbacks, attach_links };
+        assert_eq!(with(all), Ok(()));
         let alone = OnConflictOptions { attach_completion_callbacks: true, ..Default::default() };
         let needed = "attaching request ID is required for attaching completion callbacks";
         assert_eq!(with(alone), Err(needed.into()));
