@@ -192,6 +192,8 @@ const WORDS: &[(&str, &str)] = &[
     ("workflow update was aborted by closing workflow", " not found"),
     ("workflow update was aborted by closing workflow", "workflow execution already completed"),
     (UNPOLLED, "time is over"),
+    // Which rate it is about is said by younger servers.
+    ("Setting rate limit on workflow task queues", "Setting fairness key rate limit on workflow task queues"),
     // See the row of the code.
     ("something went wrong, please retry", " not found"),
 ];
@@ -292,6 +294,19 @@ pub const ALLOWED: &[Allowed] = &[
         only_theirs,
         "the normal name of a normal queue is its name",
     ),
+    row(
+        ".clusters[].cluster_name",
+        both,
+        "what the cluster is called, where it is, and into how much it is divided",
+    ),
+    row(".clusters[].address", both, "the same"),
+    row(".clusters[].history_shard_count", both, "the same"),
+    row(".clusters[].http_address", only_theirs, "ours serves no HTTP there"),
+    row(".active_cluster_name", both, "what the cluster is called"),
+    row(".config.bad_binaries", nothing, "no server tells of bad builds any more"),
+    row(".namespace_info.capabilities*", only_ours, "what younger servers can do as well"),
+    row(".namespace_info.limits", only_ours, "a field of a younger API"),
+    row("_partitions[].owner_host_name", both, "the name of the node"),
     row(".expire_time", both, "a namespace keeps closed runs for a day there"),
     row(
         ".effective_rate_limit.requests_per_second",

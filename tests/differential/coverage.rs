@@ -45,6 +45,22 @@ const CODES: &[&str] = &[
     "DeadlineExceeded (no detail)",
 ];
 
+/// Calls of operators that must be made.
+const METHODS: &[&str] = &[
+    "PauseActivity",
+    "UnpauseActivity",
+    "ResetActivity",
+    "UpdateActivityOptions",
+    "UpdateWorkflowExecutionOptions",
+    "UpdateTaskQueueConfig",
+    "ListTaskQueuePartitions",
+    "UpdateWorkerBuildIdCompatibility",
+    "GetWorkerBuildIdCompatibility",
+    "GetWorkerTaskReachability",
+    "ListClusters",
+    "DeprecateNamespace",
+];
+
 /// From so many programs on each thing must have been met so often.
 const PROGRAMS_MIN: usize = 2_000;
 const TIMES_MIN: usize = 20;
@@ -150,9 +166,11 @@ impl Coverage {
         }
         let values = ENUMS.iter().flat_map(|name| schema.values_of(name));
         let wanted = values.filter(|value| !value.ends_with("_UNSPECIFIED") && !is_never(value));
-        let times =
-            |name: &str| self.codes.get(name).or_else(|| self.met.get(name)).copied().unwrap_or_default();
-        let all = wanted.chain(CODES.iter().map(|code| (*code).to_owned()));
+        let times = |name: &str| {
+            let met = self.codes.get(name).or_else(|| self.met.get(name)).or_else(|| self.methods.get(name));
+            met.copied().unwrap_or_default()
+        };
+        let all = wanted.chain([CODES, METHODS].concat().into_iter().map(str::to_owned));
         all.filter(|name| times(name) < TIMES_MIN).map(|name| format!("{name}: {}", times(&name))).collect()
     }
 

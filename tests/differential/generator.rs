@@ -8,7 +8,7 @@ use everlog_tests::dice::Dice;
 use serde_json::{Map, Value, json};
 
 use crate::moves::under_way::{self, At, UnderWay};
-use crate::moves::{MOVES, Move, OPENINGS, operators};
+use crate::moves::{MOVES, Move, OPENINGS, administration, operators};
 use crate::program::{Program, Step};
 
 /// The workflow of a program, and its queues.
@@ -22,8 +22,10 @@ pub const IDLE: &str = "~idle";
 
 /// Programs of seeds from this one on are about updates that are under way.
 pub const UNDER_WAY: u64 = 100_000;
-/// And from this one on about what operators do.
+/// From this one on about what operators do to activities and runs.
 pub const OPERATED: u64 = 200_000;
+/// And from this one on about queues, clusters and namespaces.
+pub const ADMINISTERED: u64 = 300_000;
 const MOVES_MIN: u64 = 4;
 const MOVES_MAX: u64 = 11;
 /// How long what the last step has caused may take to happen.
@@ -120,6 +122,8 @@ pub struct Generator {
     pub under_way: Vec<UnderWay>,
     /// The run was kept from closing by news, and takes no update while its worker has the next task.
     pub is_closing: bool,
+    /// A queue has got build ids.
+    pub has_build_ids: bool,
     /// How tasks have ended, and how far an update was then.
     pub met: BTreeSet<(&'static str, At)>,
 }
@@ -163,6 +167,7 @@ impl Generator {
             started_by: String::new(),
             under_way: Vec::new(),
             is_closing: false,
+            has_build_ids: false,
             met: BTreeSet::new(),
         }
     }
@@ -171,6 +176,7 @@ impl Generator {
     pub fn write(seed: u64) -> Program {
         let mut generator = Self::new(seed);
         let moves = match seed {
+            ADMINISTERED.. => generator.move_on(administration::OPENINGS, administration::MOVES),
             OPERATED.. => generator.move_on(operators::OPENINGS, operators::MOVES),
             UNDER_WAY.. => generator.move_on(under_way::OPENINGS, under_way::MOVES),
             _any_kind => generator.move_on(OPENINGS, MOVES),

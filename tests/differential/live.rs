@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use crate::allowed::ALLOWED;
 use crate::compare::{Difference, Uses, differ, on_course, without_indices};
 use crate::coverage::Coverage;
-use crate::generator::{Generator, OPERATED, UNDER_WAY};
+use crate::generator::{ADMINISTERED, Generator, OPERATED, UNDER_WAY};
 use crate::program::Program;
 use crate::runner::{Noted, Runner};
 use crate::schema::Schema;
@@ -92,9 +92,9 @@ pub fn asked_in(variable: &str, first: fn(u64) -> Vec<u64>) -> Result<Option<Vec
     Ok(Some(seeds))
 }
 
-/// So many programs of any kind, and a tenth as many about updates that are under way.
+/// So many programs of any kind, and a tenth as many of each of the others.
 fn first(count: u64) -> Vec<u64> {
-    let others = [UNDER_WAY, OPERATED].into_iter().flat_map(|first| first..first + count / 10);
+    let others = [UNDER_WAY, OPERATED, ADMINISTERED].into_iter().flat_map(|first| first..first + count / 10);
     (0..count).chain(others).collect()
 }
 

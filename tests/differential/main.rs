@@ -9,12 +9,13 @@
 //! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or which: `3,` or `7,40..60`; of recorded ones those of `allowed::OPEN` as well |
 //! | `EVERLOG_DIFFERENTIAL_LIVES` | the same of the lives of schedules |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
-//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again; `under way`: those of `moves::under_way` and `moves::operators` only; `operated`: the latter only; `lives`: those to the lives of schedules only |
+//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again; `under way`, `operated` or `administered`: from the programs of that name on; `lives`: those to the lives of schedules only |
 //! | `EVERLOG_DIFFERENTIAL_NOTED` | print all that both servers answer |
 //! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more, nor lives |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
 //!
-//! Programs of seeds from 100,000 on are made of `moves::under_way`, from 200,000 on of `moves::operators`. Where a number is asked for, a tenth as many of them run beside.
+//! Programs of seeds from 100,000 on are made of `moves::under_way`, from 200,000 on of `moves::operators`, from 300,000
+//! on of `moves::administration`. Where a number is asked for, a tenth as many of each run beside.
 //!
 //! `coverage.txt` is what the latest live run of 2,000 programs has met, and how often.
 //!

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
 use crate::compare::{Difference, Uses, compare, differ, on_course};
-use crate::generator::{Generator, OPERATED, UNDER_WAY};
+use crate::generator::{ADMINISTERED, Generator, OPERATED, UNDER_WAY};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
 use crate::program::Program;
@@ -33,8 +33,10 @@ const FINDERS: &[u64] = &[80, 406];
 const UNDER_WAY_PROGRAMS: usize = 16;
 /// And of them those that find bugs of `planted.toml` which none of those finds.
 const UNDER_WAY_FINDERS: &[u64] = &[100_031, 100_109, 100_290];
-/// Behind them: the first about what operators do.
+/// Behind them: the first about what operators do to activities and runs.
 const OPERATED_PROGRAMS: usize = 24;
+/// Behind them: the first about queues, clusters and namespaces.
+const ADMINISTERED_PROGRAMS: usize = 24;
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
 /// What takes so long at the reference while it is recorded is not recorded, so that no check waits for it. What is recorded
@@ -45,26 +47,36 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("differential/recorded.txt")
 }
 
-/// Whether the reference answers a program twice alike.
-fn is_same(one: &[Noted], other: &[Noted]) -> bool {
-    compare(one, other, &mut Uses::new()).is_empty()
+/// Programs about one thing, behind those of any kind.
+struct Family {
+    name: &'static str,
+    /// Their seeds begin here.
+    seed: u64,
+    programs: usize,
+    finders: &'static [u64],
 }
 
-/// Writes the file again: programs that do not take long, and whose answers do not depend on time. `what` is `under way` where
-/// those of any kind stay as they are, and `operated` where those about operators alone are written.
+/// All of them, in the order of the file.
+const FAMILIES: &[Family] = &[
+    Family { name: "under way", seed: UNDER_WAY, programs: UNDER_WAY_PROGRAMS, finders: UNDER_WAY_FINDERS },
+    Family { name: "operated", seed: OPERATED, programs: OPERATED_PROGRAMS, finders: &[] },
+    Family { name: "administered", seed: ADMINISTERED, programs: ADMINISTERED_PROGRAMS, finders: &[] },
+];
+
+/// Writes the file again: programs that do not take long, and whose answers do not depend on time. Where `what` names a family,
+/// what comes before it stays as it is.
 pub async fn record(place: &str, what: &str) -> Result<()> {
     let reference = Reference::start(place).await?;
     let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
-    let mut text = match what {
-        "under way" => before(UNDER_WAY, &std::fs::read_to_string(path())?).to_owned(),
-        "operated" => before(OPERATED, &std::fs::read_to_string(path())?).to_owned(),
-        _all => any_kind(&channel, &schema).await?,
+    let named = FAMILIES.iter().position(|family| family.name == what);
+    let mut text = match named {
+        Some(place) => before(FAMILIES[place].seed, &std::fs::read_to_string(path())?).to_owned(),
+        None => any_kind(&channel, &schema).await?,
     };
-    if what != "operated" {
-        text.push_str(&first(UNDER_WAY, UNDER_WAY_PROGRAMS, &channel, &schema).await?);
-        text.push_str(&finders(UNDER_WAY_FINDERS, &channel, &schema).await?);
+    for family in &FAMILIES[named.unwrap_or_default()..] {
+        text.push_str(&first(family.seed, family.programs, &channel, &schema).await?);
+        text.push_str(&finders(family.finders, &channel, &schema).await?);
     }
-    text.push_str(&first(OPERATED, OPERATED_PROGRAMS, &channel, &schema).await?);
     std::fs::write(path(), text)?;
     Ok(())
 }
@@ -131,13 +143,18 @@ async fn tried(seed: u64, channel: &Channel, schema: &Arc<Schema>) -> Result<Opt
     let program = Generator::write(seed);
     let begun = Instant::now();
     let noted = play(channel, schema, &program).await?;
-    let is_long = begun.elapsed() >= TAKES_LONG;
-    let is_steady = !is_long && is_same(&noted, &play(channel, schema, &program).await?);
-    let is_steady = is_steady && on_course(&program, &noted, &noted).0.len() == noted.len();
-    if is_steady {
-        return Ok(Some((program, noted)));
-    }
-    println!("program {seed} is left out: {}", if is_long { "it takes long" } else { "it is not steady" });
+    let why = if begun.elapsed() >= TAKES_LONG {
+        "it takes long".to_owned()
+    } else if on_course(&program, &noted, &noted).0.len() < noted.len() {
+        "it leaves its course".to_owned()
+    } else {
+        let again = play(channel, schema, &program).await?;
+        match compare(&noted, &again, &mut Uses::new()).first() {
+            Some(difference) => format!("it is not steady, {difference}"),
+            None => return Ok(Some((program, noted))),
+        }
+    };
+    println!("program {seed} is left out: {why}");
     Ok(None)
 }
 
@@ -147,8 +164,8 @@ pub async fn run() -> Result<Report> {
     let (channel, schema) = (everlog.connect().await?, Arc::new(Schema::new()?));
     let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
     let recorded = read(&text)?;
-    let all_programs = PROGRAMS + FINDERS.len() + UNDER_WAY_PROGRAMS + UNDER_WAY_FINDERS.len();
-    let all_programs = all_programs + OPERATED_PROGRAMS;
+    let of_family = |family: &Family| family.programs + family.finders.len();
+    let all_programs = PROGRAMS + FINDERS.len() + FAMILIES.iter().map(of_family).sum::<usize>();
     ensure!(recorded.len() == all_programs, "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
     // Whoever names programs wants to see how they differ.

@@ -26,6 +26,13 @@ const DYNAMIC: &[&str] = &[
     "history.transferProcessorUpdateAckInterval=\"100ms\"",
     "system.enableActivityEagerExecution=true",
     "worker.schedulerNamespaceStartWorkflowRPS=100000",
+    // Build ids in sets are off by default, and settings of queues go the way of namespaces to other clusters.
+    "frontend.workerVersioningDataAPIs=true",
+    "frontend.rps.namespaceReplicationInducingAPIs=100000",
+    "frontend.namespaceRPS.namespaceReplicationInducingAPIs=100000",
+    "frontend.globalNamespaceRPS.namespaceReplicationInducingAPIs=100000",
+    // A set that is no longer the default of its queue counts as that for a while.
+    "frontend.reachabilityQuerySetDurationSinceDefault=\"0s\"",
 ];
 /// Limits that are set low at both, so that programs reach them: what a Temporal server calls them, and what ours does.
 const LIMITS: &[(&str, &str, usize)] = &[

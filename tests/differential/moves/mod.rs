@@ -1,6 +1,7 @@
 //! The moves of which programs are made, by weight: one row each, also for what comes later.
 
 mod activities;
+pub mod administration;
 mod bad;
 mod chains;
 mod children;
