@@ -7,13 +7,13 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
 use crate::listener::{CLOSED_WITHIN, Lease};
 use crate::tls::failure::HandshakeFailure;
+use crate::tls::plain_text::{HTTP2_BEGINS, refuse};
 use crate::tls::refused::read_to_end;
 use crate::tls::server::{Protocol, ServerTls};
 
@@ -22,17 +22,22 @@ pub(crate) type ClientStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// The type of the first record of every handshake (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
-/// How a client of HTTP/2 begins.
-const HTTP2_BEGINS: &[u8] = b"PRI";
-/// The answers to a client that does not speak TLS, in the protocol that it speaks. In HTTP/2: empty SETTINGS, then GOAWAY with
-/// INADEQUATE_SECURITY and the same words (RFC 9113, section 6.8).
-const HTTP2_ANSWER: &[u8] =
-    b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0cthis port speaks TLS";
-const HTTP1_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\
-    content-length: 32\r\nconnection: close\r\n\r\n{\"error\":\"this port speaks TLS\"}";
+/// Why a client is refused, and how it is told so, which may take a moment.
+struct Refused {
+    failure: HandshakeFailure,
+    error: io::Error,
+    farewell: Farewell,
+}
 
-/// Why a client is refused, and its stream, which is still open.
-type Refused = (HandshakeFailure, io::Error, Option<TcpStream>);
+/// The end of a connection whose client is refused.
+enum Farewell {
+    /// The connection has ended.
+    None,
+    /// The client may have been sent an alert.
+    Alerted(TcpStream),
+    /// The client speaks no TLS, and begins so.
+    PlainText(TcpStream, Vec<u8>),
+}
 
 /// Opens the stream of an accepted connection. None where it has ended: the client does not speak TLS as it should, was too slow, or
 /// had to make room.
@@ -50,7 +55,7 @@ pub(crate) async fn open(
         shaken = tokio::time::timeout(within, shake_hands(stream, tls, protocol)) => shaken,
         () = lease.connection.closed() => return None,
     };
-    let (failure, error, stream) = match shaken {
+    let Refused { failure, error, farewell } = match shaken {
         Ok(Ok(stream)) => {
             if let Some([leaf, ..]) = stream.get_ref().1.peer_certificates() {
                 lease.connection.note_client_certificate(leaf);
@@ -60,54 +65,62 @@ pub(crate) async fn open(
         Ok(Err(refused)) => refused,
         Err(_silent) => {
             lease.counts.silent.fetch_add(1, Ordering::Relaxed);
-            (HandshakeFailure::TimedOut, io::ErrorKind::TimedOut.into(), None)
+            Refused::without_word(HandshakeFailure::TimedOut, io::ErrorKind::TimedOut.into())
         }
     };
     tls.failures.count(failure);
     tracing::debug!(from = %lease.connection.address, reason = failure.name(), %error, "TLS handshake failed");
-    if let Some(stream) = stream {
-        tokio::select! {
-            _ended = tokio::time::timeout(CLOSED_WITHIN, read_to_end(stream)) => {}
-            () = lease.connection.closed() => {}
-        }
+    tokio::select! {
+        _ended = tokio::time::timeout(CLOSED_WITHIN, farewell.say()) => {}
+        () = lease.connection.closed() => {}
     }
     None
 }
 
 async fn shake_hands(
-    mut stream: TcpStream,
+    stream: TcpStream,
     tls: &ServerTls,
     protocol: Protocol,
 ) -> Result<TlsStream<TcpStream>, Refused> {
     let mut first = [0; HTTP2_BEGINS.len()];
     let first = match stream.peek(&mut first).await {
         Ok(bytes) => &first[..bytes],
-        Err(error) => return Err((HandshakeFailure::Closed, error, None)),
+        Err(error) => return Err(Refused::without_word(HandshakeFailure::Closed, error)),
     };
     match first {
         [HANDSHAKE, ..] => {}
-        [] => return Err((HandshakeFailure::Closed, io::ErrorKind::UnexpectedEof.into(), None)),
+        [] => {
+            return Err(Refused::without_word(HandshakeFailure::Closed, io::ErrorKind::UnexpectedEof.into()));
+        }
         _plain_text => {
-            let answer = if first == HTTP2_BEGINS { HTTP2_ANSWER } else { HTTP1_ANSWER };
-            let answered = stream.write_all(answer).await;
-            let error = answered.err().unwrap_or_else(|| io::ErrorKind::InvalidData.into());
-            return Err((HandshakeFailure::PlainText, error, Some(stream)));
+            return Err(Refused {
+                failure: HandshakeFailure::PlainText,
+                error: io::ErrorKind::InvalidData.into(),
+                farewell: Farewell::PlainText(stream, first.to_vec()),
+            });
         }
     }
     let shaken = tls.acceptor(protocol).accept(stream).into_fallible().await;
-    shaken.map_err(|(error, stream)| (HandshakeFailure::of(&error), error, Some(stream)))
+    shaken.map_err(|(error, stream)| Refused {
+        failure: HandshakeFailure::of(&error),
+        error,
+        farewell: Farewell::Alerted(stream),
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Refused {
+    fn without_word(failure: HandshakeFailure, error: io::Error) -> Self {
+        Self { failure, error, farewell: Farewell::None }
+    }
+}
 
-    #[test]
-    fn the_answers_in_plain_text_are_as_long_as_they_say() {
-        let http1 = std::str::from_utf8(HTTP1_ANSWER).expect("it is text");
-        let (head, body) = http1.split_once("\r\n\r\n").expect("a head");
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head}");
-        let goaway = &HTTP2_ANSWER[9..];
-        assert_eq!(usize::from(goaway[2]), goaway.len() - 9);
+impl Farewell {
+    /// Says it, until the client ends the connection.
+    async fn say(self) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Alerted(stream) => read_to_end(stream).await,
+            Self::PlainText(stream, first) => refuse(stream, &first).await,
+        }
     }
 }

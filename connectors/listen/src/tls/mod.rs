@@ -5,6 +5,7 @@ mod certificate;
 mod failure;
 pub(crate) mod handshake;
 mod pem;
+mod plain_text;
 mod refused;
 mod reloading;
 mod server;

@@ -13,9 +13,6 @@ use crate::certificates::Authority;
 use crate::client::Client;
 use crate::here::{Served, TlsFiles, bounds, http1_over, http2_over, plain};
 
-/// How a client of HTTP/2 begins, with empty settings.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-
 /// Waits until so many handshakes have failed for this reason, and none for another.
 pub async fn is_counted(served: &Served, failure: HandshakeFailure, count: u64) {
     let of = |failure| served.tls.failures.get(failure);
@@ -38,6 +35,21 @@ async fn told_in_plain_text(address: SocketAddr, says: &[u8]) -> String {
     String::from_utf8_lossy(&told).into_owned()
 }
 
+/// What a caller over gRPC in plain text is told: status and message.
+async fn called_in_plain_text(address: SocketAddr) -> (String, String) {
+    let stream = TcpStream::connect(address).await.expect("it listens");
+    let (calls, connection) = h2::client::handshake(stream).await.expect("it speaks HTTP/2");
+    let connection = tokio::spawn(connection);
+    let mut calls = calls.ready().await.expect("it takes calls");
+    let request = hyper::Request::post("http://localhost/call").body(()).expect("a request");
+    let (response, _) = calls.send_request(request, true).expect("it takes calls");
+    let response = patience::answer("an answer", response).await.expect("it comes").expect("no reset");
+    let text = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
+    let told = (text("grpc-status"), text("grpc-message"));
+    drop(patience::answer("the end", connection).await.expect("it is hung up on"));
+    told
+}
+
 #[tokio::test]
 async fn a_client_in_plain_text_is_told_in_its_own_protocol() {
     let place = TlsFiles::new();
@@ -46,8 +58,8 @@ async fn a_client_in_plain_text_is_told_in_its_own_protocol() {
     for served in [&http1, &http2] {
         let told = told_in_plain_text(served.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("this port speaks TLS"), "{told}");
-        let told = told_in_plain_text(served.address, PREFACE).await;
-        assert!(told.ends_with("this port speaks TLS") && !told.contains("HTTP/1.1"), "{told}");
+        let (status, told) = called_in_plain_text(served.address).await;
+        assert_eq!((status.as_str(), told.as_str()), ("9", "this port speaks TLS"));
         told_in_plain_text(served.address, b"SSH-2.0-x\r\n").await;
     }
     is_counted(&http1, HandshakeFailure::PlainText, 6).await;
