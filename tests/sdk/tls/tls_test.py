@@ -29,11 +29,16 @@ WRONG_AUTHORITY = {
     "cli": ["certificate signed by unknown authority"],
 }
 WRONG_NAME = {"python": ["NotValidForName"], "go": ["not elsewhere"], "cli": ["not elsewhere"]}
+# With TLS 1.3 a client learns after its handshake that it is refused; the SDK may notice the end of the connection alone.
+ENDED = ["connection closed", "broken pipe", "connection reset"]
 NO_CERTIFICATE = {
-    "python": ["CertificateRequired"],
+    "python": ["CertificateRequired", *ENDED],
     "go": ["certificate required"],
     "cli": ["certificate required"],
 }
+STRANGER = {"python": ["UnknownCA", *ENDED], "go": ["certificate required"], "cli": ["certificate required"]}
+# They show no certificate that is of no authority that the server names.
+SHOWS_WHAT_IS_ASKED_FOR = ["go", "cli"]
 TO_TLS_PORT = dict.fromkeys(("python", "go", "cli"), ["this port speaks TLS"])
 TO_PLAIN_PORT = {
     "python": ["InvalidContentType"],
@@ -102,8 +107,11 @@ class Cases:
 
     async def a_certificate_of_a_stranger(self) -> None:
         shows = Trust(self.trust.authority, shows=self.servers.stranger)
-        for server in (self.servers.open, self.servers.closed):
-            await self.refused(server, shows, dict.fromkeys(WRONG_NAME, ["ertificate", "nknown", "UnknownCA"]))
+        await self.refused(self.servers.closed, shows, STRANGER)
+        if self.name in SHOWS_WHAT_IS_ASKED_FOR:
+            await self.greets(self.servers.open, shows)
+        else:
+            await self.refused(self.servers.open, shows, STRANGER)
 
     async def a_server_of_another_authority(self) -> None:
         await self.refused(self.servers.open, Trust(self.servers.other.certificate), WRONG_AUTHORITY)
@@ -126,7 +134,7 @@ class Cases:
             told = await asyncio.wait_for(self.client.greets(server.address, trust), patience.most_s())
         except Refused as refused:
             said = str(refused)
-            assert any(part in said for part in words[self.name]), f"it does not say why: {said}"
+            assert any(part.lower() in said.lower() for part in words[self.name]), f"it does not say why: {said}"
         else:
             raise AssertionError(f"it is not refused: {told}")
 
