@@ -19,8 +19,7 @@ struct Development {
 }
 
 impl Development {
-    fn start(data_dir: &Path) -> anyhow::Result<Self> {
-        let addresses = [free_address()?, free_address()?, free_address()?];
+    fn start(data_dir: &Path, addresses: [SocketAddr; 3]) -> anyhow::Result<Self> {
         let mut command = Command::new(binary()?);
         command.args(["dev", "--tls", "--data-dir"]).arg(data_dir);
         for (option, address) in ["--address", "--metrics-address", "--http-address"].iter().zip(addresses) {
@@ -57,9 +56,9 @@ impl Drop for Development {
 async fn it_makes_certificates_once_and_tells_clients_how_to_trust_them() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let data_dir = dir.path().join("data");
-    let mut shown = Vec::new();
+    let (mut shown, addresses) = (Vec::new(), [free_address()?, free_address()?, free_address()?]);
     for _ in 0..2 {
-        let server = Development::start(&data_dir)?;
+        let server = Development::start(&data_dir, addresses)?;
         let [calls, _, face] = server.addresses;
         let authority = server.told("trust")?;
         let client = Client::new(calls, &std::fs::read_to_string(authority)?, "h2")?;

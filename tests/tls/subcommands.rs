@@ -46,6 +46,7 @@ async fn a_server_that_is_not_trusted_is_told_from_one_that_is_away() -> anyhow:
     let port = address.port();
     for (url, authority, expected) in [
         (format!("https://{address}"), Some(&other), "UnknownIssuer"),
+        (format!("https://{address}"), Some(&other), "--ca-file"),
         (format!("https://{}", secured.server.address()), Some(&secured.authority_file()), "--ca-file"),
         (format!("http://{address}"), None, "this port speaks TLS"),
         (format!("https://{}", secured.server.metrics_address()), Some(&other), "--ca-file"),

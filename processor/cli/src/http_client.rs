@@ -192,12 +192,19 @@ impl HttpNode {
 fn is_of_tls(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+        if is_invalid(error) {
             return true;
         }
         cause = error.source();
     }
     false
+}
+
+/// An error of input and output that is one of TLS. One may be wrapped in another, which is no source of it.
+fn is_invalid(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| {
+        error.kind() == io::ErrorKind::InvalidData || error.get_ref().is_some_and(|inner| is_invalid(inner))
+    })
 }
 
 async fn exchange(request: RequestBuilder) -> Result<HttpResponse, reqwest::Error> {

@@ -92,18 +92,7 @@ impl Banner<'_> {
                 (paint("2", &format!("{name:<8}")), paint("36", place), paint("2", remark));
             writeln!(text, "  {name} {place}{gap}   {remark}").expect("into memory");
         }
-        if let Some(authority) = authority {
-            text.push_str("\n  Clients speak TLS\n");
-            let authority = authority.display();
-            for (name, line) in [
-                ("trust", authority.to_string()),
-                ("SDKs", format!("export TEMPORAL_ADDRESS={address} TEMPORAL_TLS=true")),
-                ("", format!("export TEMPORAL_TLS_SERVER_CA_CERT_PATH={authority}")),
-                ("everlog", format!("export EVERLOG_CA_FILE={authority}")),
-            ] {
-                writeln!(text, "  {} {line}", paint("2", &format!("{name:<8}"))).expect("into memory");
-            }
-        }
+        text.push_str(&self.trust(paint));
         text.push_str("\n  Try next\n");
         let worker = match over_tls {
             true => {
@@ -117,6 +106,21 @@ impl Banner<'_> {
             writeln!(text, "  {} {line}", paint("2", &format!("{name:<8}"))).expect("into memory");
         }
         writeln!(text, "\n  {}\n", paint("2", "Ctrl-C stops it.")).expect("into memory");
+        text
+    }
+
+    /// How clients trust the authority that was made for development, if there is one.
+    fn trust(&self, paint: impl Fn(&str, &str) -> String) -> String {
+        let Some(authority) = self.authority.map(Path::display) else { return String::new() };
+        let mut text = "\n  Clients speak TLS\n".to_owned();
+        for (name, line) in [
+            ("trust", authority.to_string()),
+            ("SDKs", format!("export TEMPORAL_ADDRESS={} TEMPORAL_TLS=true", self.addresses.calls)),
+            ("", format!("export TEMPORAL_TLS_SERVER_CA_CERT_PATH={authority}")),
+            ("everlog", format!("export EVERLOG_CA_FILE={authority}")),
+        ] {
+            writeln!(text, "  {} {line}", paint("2", &format!("{name:<8}"))).expect("into memory");
+        }
         text
     }
 }

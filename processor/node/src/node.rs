@@ -34,7 +34,7 @@ use crate::observe::{metrics, metrics_http};
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
 use crate::services::auth;
-use crate::services::certificates;
+use crate::services::certificates::{self, NodeCertificates};
 use crate::services::commands::CommandReader;
 use crate::services::gateway::{self, NodeGateway};
 use crate::services::names::NodeNames;
@@ -77,26 +77,17 @@ pub fn run(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Result
         .enable_all()
         .build()
         .context("threads cannot be started")?;
-    let memory = ProcessMemory::of_idle_process();
-    let ended = runtime.block_on(serve(config, data, memory, banner));
+    let ended = runtime.block_on(serve(config, data, banner));
     runtime.shutdown_timeout(LEFTOVERS_WITHIN);
     ended
 }
 
-async fn serve(
-    config: &Config,
-    data: &DataDir,
-    memory: ProcessMemory,
-    banner: Option<DevBanner>,
-) -> Result<Ended> {
+async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Result<Ended> {
+    let memory = ProcessMemory::of_idle_process();
     let asked = signals::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
-    let tls = certificates::open(config)?;
-    let listeners = Listeners::bind(config, descriptors(config), tls.as_ref()).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
-    let trust = trust(config)?;
-    certificates::watch(&registry, tls, trust.tls().cloned());
-    metrics::watch_listeners(&registry, listeners.counts());
+    let (listeners, trust) = listen(config, &registry).await?;
     let face = listeners.face.1;
     let guard = auth::open(config, &registry)?;
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
@@ -263,6 +254,17 @@ struct Listeners {
     nodes: Option<BoundListener>,
 }
 
+/// Binds the listeners, and looks after the node's certificates from here on. Returns also how nodes know each other.
+async fn listen(config: &Config, registry: &Registry) -> Result<(Listeners, PeerAuth)> {
+    let trust = certificates::peer_auth(config)?;
+    let certificates = NodeCertificates::open(config, &trust)?;
+    let listeners = Listeners::bind(config, descriptors(config), certificates.server()).await?;
+    metrics::watch_listeners(registry, listeners.counts());
+    metrics::watch_certificates(registry, &certificates);
+    tokio::spawn(certificates.look_after());
+    Ok((listeners, trust))
+}
+
 impl Listeners {
     /// Each gets its share of the descriptors for connections: half for calls, a quarter for public HTTP, an eighth
     /// each for metrics and for other nodes.
@@ -378,15 +380,6 @@ async fn bind(address: SocketAddr, option: &str, bounds: ListenerBounds) -> Resu
     })?;
     let address = listener.local_addr().context("a listener has no address")?;
     Ok((Listener::new(listener, bounds), address))
-}
-
-/// How nodes know each other; there are no others on the embedded log.
-fn trust(config: &Config) -> Result<PeerAuth> {
-    let cluster = &config.cluster;
-    match config.kafka.is_used() {
-        true => PeerAuth::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name),
-        false => Ok(PeerAuth::default()),
-    }
 }
 
 /// Joins the cluster, on Kafka.

@@ -22,7 +22,7 @@ use MetricKind::{Counts, Stands};
 pub use cluster::watch_cluster;
 pub use connections::{http_bytes, watch_calls, watch_listeners};
 pub use registry::watch_registry;
-pub use tls::{watch_certificates, watch_handshakes};
+pub use tls::watch_certificates;
 pub use waits::{watch_admission, watch_queues};
 
 /// Whether a value only grows.

@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
-use everlog_cluster::PeerTls;
+use everlog_cluster::{PeerAuth, PeerTls};
 use everlog_config::Config;
 use everlog_listen::tls::{Certificate, CertificateUse, ServerTls};
-use prometheus::Registry;
-
-use crate::observe::metrics;
 
 /// How often files are looked at. A changed certificate is in use within this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -19,87 +16,85 @@ const TOLD_EVERY: Duration = Duration::from_secs(24 * 3_600);
 const SOON_S: i64 = 30 * DAY_S;
 const DAY_S: i64 = 24 * 3_600;
 
-/// The certificates of one purpose.
-enum Certificates {
-    /// For clients.
-    Server(Arc<ServerTls>),
-    /// For other nodes.
-    Peers(Arc<PeerTls>),
+/// The certificates of a node: for clients, and for other nodes.
+pub struct NodeCertificates {
+    server: Option<Arc<ServerTls>>,
+    peers: Option<Arc<PeerTls>>,
 }
 
-/// TLS for clients, if it is set.
+/// How nodes know each other; there are no others on the embedded log.
 ///
 /// # Errors
 /// A file cannot be read or used; the error names it and its setting.
-pub fn open(config: &Config) -> Result<Option<Arc<ServerTls>>> {
-    Ok(config.tls.options().map(ServerTls::new).transpose()?)
-}
-
-/// Logs what certificates there are, adds their metrics, and looks after them from here on.
-pub fn watch(registry: &Registry, tls: Option<Arc<ServerTls>>, peers: Option<Arc<PeerTls>>) {
-    let mut all = Vec::new();
-    if let Some(tls) = tls {
-        metrics::watch_handshakes(registry, Arc::clone(&tls));
-        all.push(Certificates::Server(tls));
-    }
-    all.extend(peers.map(Certificates::Peers));
-    if all.is_empty() {
-        return;
-    }
-    let all = Arc::new(all);
-    let shown = Arc::clone(&all);
-    metrics::watch_certificates(registry, move || shown.iter().flat_map(Certificates::list).collect());
-    tokio::spawn(look_after(all));
-}
-
-async fn look_after(all: Arc<Vec<Certificates>>) {
-    for certificate in all.iter().flat_map(Certificates::list) {
-        log(&certificate, SystemTime::now());
-    }
-    let (mut looks, mut told) = (tokio::time::interval(LOOK_EVERY), Instant::now());
-    loop {
-        looks.tick().await;
-        let read = Arc::clone(&all);
-        // Files may be on a disk that is slow, or away.
-        let reloaded = tokio::task::spawn_blocking(move || {
-            read.iter().filter(|certificates| certificates.reload()).flat_map(Certificates::list).collect()
-        });
-        let Ok::<Vec<_>, _>(reloaded) = reloaded.await else { continue };
-        let now = SystemTime::now();
-        reloaded.iter().for_each(|certificate| log(certificate, now));
-        if told.elapsed() >= TOLD_EVERY {
-            told = Instant::now();
-            let all = all.iter().flat_map(Certificates::list);
-            all.filter(|certificate| certificate.left_s(now) < SOON_S)
-                .for_each(|certificate| log(&certificate, now));
-        }
+pub fn peer_auth(config: &Config) -> Result<PeerAuth> {
+    let cluster = &config.cluster;
+    match config.kafka.is_used() {
+        true => PeerAuth::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name),
+        false => Ok(PeerAuth::default()),
     }
 }
 
-impl Certificates {
-    fn list(&self) -> Vec<Certificate> {
-        match self {
-            Self::Server(tls) => tls.certificates(),
-            Self::Peers(tls) => tls.certificates(),
+impl NodeCertificates {
+    /// TLS for clients, if it is set, and that of connections between nodes.
+    ///
+    /// # Errors
+    /// As [`peer_auth`].
+    pub fn open(config: &Config, peers: &PeerAuth) -> Result<Arc<Self>> {
+        let server = config.tls.options().map(ServerTls::new).transpose()?;
+        Ok(Arc::new(Self { server, peers: peers.tls().cloned() }))
+    }
+
+    /// TLS for clients.
+    pub fn server(&self) -> Option<&Arc<ServerTls>> {
+        self.server.as_ref()
+    }
+
+    /// All certificates in use.
+    pub fn list(&self) -> Vec<Certificate> {
+        let server = self.server.iter().flat_map(|tls| tls.certificates());
+        server.chain(self.peers.iter().flat_map(|tls| tls.certificates())).collect()
+    }
+
+    /// Logs what certificates there are, reads changed files, and logs which end soon, until the future is dropped.
+    pub async fn look_after(self: Arc<Self>) {
+        self.list().iter().for_each(|certificate| log(certificate, SystemTime::now()));
+        if self.server.is_none() && self.peers.is_none() {
+            return;
+        }
+        let (mut looks, mut told) = (tokio::time::interval(LOOK_EVERY), Instant::now());
+        loop {
+            looks.tick().await;
+            let read = Arc::clone(&self);
+            // Files may be on a disk that is slow, or away.
+            let reloaded = tokio::task::spawn_blocking(move || read.reload()).await;
+            let now = SystemTime::now();
+            reloaded.unwrap_or_default().iter().for_each(|certificate| log(certificate, now));
+            if told.elapsed() >= TOLD_EVERY {
+                told = Instant::now();
+                let ends_soon = |certificate: &Certificate| certificate.left_s(now) < SOON_S;
+                self.list().iter().filter(|certificate| ends_soon(certificate)).for_each(|one| log(one, now));
+            }
         }
     }
 
-    /// True if they were read again.
-    fn reload(&self) -> bool {
-        match self {
-            Self::Peers(tls) => tls.reload(),
-            Self::Server(tls) => match tls.reload() {
-                Ok(true) => {
-                    tracing::info!("certificates reloaded");
-                    true
-                }
-                Ok(false) => false,
-                Err(error) => {
-                    tracing::warn!(%error, "changed certificates cannot be used: the former ones stay in use");
-                    false
-                }
-            },
+    /// Reads changed files; the certificates that were read again.
+    fn reload(&self) -> Vec<Certificate> {
+        let mut certificates = Vec::new();
+        if let Some(tls) = self.peers.as_ref().filter(|tls| tls.reload()) {
+            certificates.extend(tls.certificates());
         }
+        let Some(tls) = &self.server else { return certificates };
+        match tls.reload() {
+            Ok(true) => {
+                tracing::info!("certificates reloaded");
+                certificates.extend(tls.certificates());
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%error, "changed certificates cannot be used: the former ones stay in use");
+            }
+        }
+        certificates
     }
 }
 
