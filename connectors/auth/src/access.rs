@@ -7,7 +7,7 @@ use crate::roles::Roles;
 pub enum Access {
     /// Nothing.
     Open,
-    /// To be known.
+    /// To be known: to have some grant, whatever it is.
     Known,
     /// A role in its namespace, or in the cluster: any of these.
     Namespace(Roles),

@@ -12,7 +12,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::error::{DenialClass, Refusal};
+use crate::error::{DenialClass, Unidentified};
 use crate::principal::{Grants, Principal, PrincipalKind};
 
 /// How each key begins, which no JWT does.
@@ -56,13 +56,16 @@ impl ApiKeys {
     }
 
     /// Whose key it is.
-    pub(crate) fn identify(&self, key: &str, now_s: f64) -> Result<Arc<Principal>, Refusal> {
+    pub(crate) fn identify(&self, key: &str, now_s: f64) -> Result<Arc<Principal>, Unidentified> {
         let Some(found) = self.by_hash.get(&hash(key.as_bytes())) else {
-            return Err(Refusal::denied(DenialClass::UnknownKey, "the API key is unknown"));
+            return Err(Unidentified::denied(DenialClass::UnknownKey, "the API key is unknown"));
         };
         if found.expires_s.is_some_and(|expires_s| expires_s <= now_s) {
             let name = &found.principal.name;
-            return Err(Refusal::denied(DenialClass::Expired, format!("the API key of {name} has expired")));
+            return Err(Unidentified::denied(
+                DenialClass::Expired,
+                format!("the API key of {name} has expired"),
+            ));
         }
         Ok(found.principal.clone())
     }
@@ -204,7 +207,7 @@ mod tests {
         assert!(keys.identify(&ops.key, NOW_S).is_ok_and(|ops| ops.may(Access::SYSTEM_ADMIN, "")));
         let other = made("orders", &["orders:read"]);
         let unknown = keys.identify(&other.key, NOW_S).expect_err("no line has it");
-        assert_eq!(unknown, Refusal::denied(DenialClass::UnknownKey, "the API key is unknown"));
+        assert_eq!(unknown, Unidentified::denied(DenialClass::UnknownKey, "the API key is unknown"));
         assert!(keys.identify(&orders.key[..46], NOW_S).is_err());
         assert!(keys.identify(&format!("{}A", orders.key), NOW_S).is_err());
     }
@@ -218,7 +221,7 @@ mod tests {
         assert!(keys.identify(&made.key, NOW_S - 0.001).is_ok());
         for now_s in [NOW_S, NOW_S + 60.0] {
             let denied = keys.identify(&made.key, now_s).expect_err("it has expired");
-            assert_eq!(denied, Refusal::denied(DenialClass::Expired, "the API key of late has expired"));
+            assert_eq!(denied, Unidentified::denied(DenialClass::Expired, "the API key of late has expired"));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The header `authorization`: one value, `Bearer TOKEN`.
 
 use crate::api_keys::KEY_PREFIX;
-use crate::error::{DenialClass, Refusal};
+use crate::error::{DenialClass, Unidentified};
 
 /// A longer value is refused before anything is done with it. Tokens of large directories have 8 KiB.
 const VALUE_BYTES_MAX: usize = 16 << 10;
@@ -17,8 +17,8 @@ pub(crate) enum Bearer<'a> {
 }
 
 /// Reads all values of the header; none where there is none.
-pub(crate) fn read<'a>(values: &[&'a [u8]]) -> Result<Option<Bearer<'a>>, Refusal> {
-    let denied = |reason: &str| Err(Refusal::denied(DenialClass::Header, reason));
+pub(crate) fn read<'a>(values: &[&'a [u8]]) -> Result<Option<Bearer<'a>>, Unidentified> {
+    let denied = |reason: &str| Err(Unidentified::denied(DenialClass::Header, reason));
     let value = match values {
         [] => return Ok(None),
         [value] => *value,
@@ -64,7 +64,7 @@ mod tests {
             Ok(None) => Ok("none"),
             Ok(Some(Bearer::ApiKey(_))) => Ok("key"),
             Ok(Some(Bearer::Jwt(_))) => Ok("jwt"),
-            Err(Refusal::Denied(DenialClass::Header, reason)) => Err(reason),
+            Err(Unidentified::Denied(DenialClass::Header, reason)) => Err(reason),
             Err(other) => panic!("{other:?}"),
         }
     }

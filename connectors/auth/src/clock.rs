@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Clocks, which tests move.
-pub(crate) trait Clock: Send + Sync {
+pub(crate) trait Clocks: Send + Sync {
     /// Seconds since 1970-01-01 UTC. The system's clock may be set.
     fn wall_s(&self) -> f64;
 
@@ -12,17 +12,17 @@ pub(crate) trait Clock: Send + Sync {
 }
 
 /// The clocks of the system.
-pub(crate) struct SystemClock {
+pub(crate) struct SystemClocks {
     since: Instant,
 }
 
-impl SystemClock {
+impl SystemClocks {
     pub(crate) fn new() -> Self {
         Self { since: Instant::now() }
     }
 }
 
-impl Clock for SystemClock {
+impl Clocks for SystemClocks {
     fn wall_s(&self) -> f64 {
         // A clock before 1970 is wrong: nothing has expired by it, and every token is ahead of it.
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
@@ -40,9 +40,9 @@ pub(crate) mod testing {
     use super::*;
 
     /// Clocks that stand still until a test moves them.
-    pub(crate) struct TestClock(Mutex<(f64, Duration)>);
+    pub(crate) struct TestClocks(Mutex<(f64, Duration)>);
 
-    impl TestClock {
+    impl TestClocks {
         /// 2026-01-01, and time zero.
         pub(crate) fn new() -> Self {
             Self(Mutex::new((1_767_225_600.0, Duration::ZERO)))
@@ -54,9 +54,14 @@ pub(crate) mod testing {
             now.0 += span.as_secs_f64();
             now.1 += span;
         }
+
+        /// Somebody sets the system's clock.
+        pub(crate) fn set_wall_by_s(&self, seconds: f64) {
+            self.0.lock().0 += seconds;
+        }
     }
 
-    impl Clock for TestClock {
+    impl Clocks for TestClocks {
         fn wall_s(&self) -> f64 {
             self.0.lock().0
         }

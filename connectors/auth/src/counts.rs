@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{DenialClass, Refusal};
+use crate::error::{DenialClass, Unidentified};
 use crate::principal::PrincipalKind;
 
 /// Counters since the start.
@@ -17,6 +17,20 @@ pub struct AuthCounts {
     denied: [AtomicU64; DenialClass::ALL.len()],
     /// Calls that could not be judged because there are no keys.
     pub unavailable: AtomicU64,
+    /// Elements of the permissions of tokens that grant nothing.
+    pub permissions_skipped: AtomicU64,
+    /// Fetches of the keys of all token issuers that succeeded.
+    pub jwks_fetches_ok: AtomicU64,
+    /// Fetches of which at least one source failed.
+    pub jwks_fetches_failed: AtomicU64,
+    /// Keys of token issuers that are in use.
+    pub jwks_keys: AtomicU64,
+    /// When they were fetched, in seconds since 1970; 0 = not yet.
+    pub jwks_fetched_at_s: AtomicU64,
+    /// API keys in the file.
+    pub api_keys: AtomicU64,
+    /// Rules in the file.
+    pub rules: AtomicU64,
 }
 
 impl AuthCounts {
@@ -36,10 +50,10 @@ impl AuthCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_refused(&self, refusal: &Refusal) {
+    pub(crate) fn count_refused(&self, refusal: &Unidentified) {
         let counter = match refusal {
-            Refusal::Denied(class, _) => &self.denied[*class as usize],
-            Refusal::Unavailable(_) => &self.unavailable,
+            Unidentified::Denied(class, _) => &self.denied[*class as usize],
+            Unidentified::Unavailable(_) => &self.unavailable,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -54,10 +68,10 @@ mod tests {
         let counts = AuthCounts::default();
         for class in DenialClass::ALL {
             assert_eq!(counts.denied(class), 0, "{}", class.name());
-            counts.count_refused(&Refusal::denied(class, "reason"));
+            counts.count_refused(&Unidentified::denied(class, "reason"));
             assert_eq!(counts.denied(class), 1, "{}", class.name());
         }
-        counts.count_refused(&Refusal::Unavailable("reason".into()));
+        counts.count_refused(&Unidentified::Unavailable("reason".into()));
         assert_eq!(counts.unavailable.load(Ordering::Relaxed), 1);
     }
 }

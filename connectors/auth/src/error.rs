@@ -83,25 +83,24 @@ impl DenialClass {
 
 /// Why a caller is not identified, with its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum Unidentified {
     /// [`AuthError::Denied`].
     Denied(DenialClass, String),
     /// [`AuthError::Unavailable`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "API keys can always be judged"))]
     Unavailable(String),
 }
 
-impl Refusal {
+impl Unidentified {
     pub(crate) fn denied(class: DenialClass, reason: impl Into<String>) -> Self {
         Self::Denied(class, reason.into())
     }
 }
 
-impl From<Refusal> for AuthError {
-    fn from(refusal: Refusal) -> Self {
+impl From<Unidentified> for AuthError {
+    fn from(refusal: Unidentified) -> Self {
         match refusal {
-            Refusal::Denied(_, reason) => Self::Denied(reason),
-            Refusal::Unavailable(reason) => Self::Unavailable(reason),
+            Unidentified::Denied(_, reason) => Self::Denied(reason),
+            Unidentified::Unavailable(reason) => Self::Unavailable(reason),
         }
     }
 }

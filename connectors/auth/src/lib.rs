@@ -9,11 +9,23 @@ mod api_keys;
 mod audit;
 mod authenticator;
 mod bearer;
+#[cfg(test)]
+mod canaries;
+mod certificate;
 mod clock;
 mod counts;
 mod error;
+#[cfg(test)]
+mod fuzz;
+mod jwks;
+mod jwt;
+mod permissions;
 mod principal;
+mod ring_provider;
 mod roles;
+mod rules;
+#[cfg(test)]
+mod testing;
 mod watched_file;
 
 pub use access::Access;

@@ -77,7 +77,9 @@ impl Grants {
     /// True if they suffice for an access in a namespace. It is named as in the call, and need not exist.
     pub fn allow(&self, access: Access, namespace: &str) -> bool {
         match access {
-            Access::Open | Access::Known => true,
+            Access::Open => true,
+            // Whoever has a token of a public issuer, and no grant, is a stranger.
+            Access::Known => !self.is_empty(),
             Access::System(roles) => self.system.has_any(roles),
             Access::Namespace(roles) => {
                 let own = self.namespaces.get(namespace).copied().unwrap_or_default();
@@ -167,6 +169,8 @@ mod tests {
         );
         assert!(allowed(Access::SYSTEM_READ, "") && !allowed(Access::SYSTEM_ADMIN, ""));
         assert!(!allowed(Access::WRITE, "Orders"), "names are compared as they are");
+        assert!(allowed(Access::Known, "") && !Grants::default().allow(Access::Known, "orders"));
+        assert!(Grants::default().allow(Access::Open, ""));
     }
 
     #[test]

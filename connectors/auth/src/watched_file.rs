@@ -10,8 +10,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::error::OpenError;
 
-/// How often the file is looked at, at most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the file is checked for changes, at most.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// A larger file is no list of keys or rules.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -24,11 +24,11 @@ pub(crate) struct WatchedFile<T> {
     path: PathBuf,
     parse: Parse<T>,
     content: RwLock<Arc<T>>,
-    look: Mutex<Look>,
+    last: Mutex<LastCheck>,
 }
 
-/// The last look at the file.
-struct Look {
+/// The last check of the file.
+struct LastCheck {
     at: Duration,
     version: Option<FileVersion>,
 }
@@ -49,20 +49,20 @@ impl<T> WatchedFile<T> {
         let content =
             read(path, parse).map_err(|fault| OpenError::File { setting, path: path.into(), fault })?;
         let content = RwLock::new(Arc::new(content));
-        let look = Mutex::new(Look { at: now, version });
-        Ok(Self { setting, path: path.into(), parse, content, look })
+        let last = Mutex::new(LastCheck { at: now, version });
+        Ok(Self { setting, path: path.into(), parse, content, last })
     }
 
-    /// What it says. Looks at the file if the last look is a second ago.
+    /// What it says. Checks the file if the last check is a second ago.
     pub(crate) fn content(&self, now: Duration) -> Arc<T> {
-        // One caller looks, others take what is there.
-        if let Some(mut look) = self.look.try_lock()
-            && now.saturating_sub(look.at) >= LOOK_EVERY
+        // One caller checks, others take what is there.
+        if let Some(mut last) = self.last.try_lock()
+            && now.saturating_sub(last.at) >= CHECK_EVERY
         {
-            look.at = now;
+            last.at = now;
             let version = version(&self.path);
-            if version != look.version {
-                look.version = version;
+            if version != last.version {
+                last.version = version;
                 self.reload();
             }
         }
@@ -110,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_read_again_at_the_next_look_and_a_broken_one_is_not_taken() {
+    fn a_changed_file_is_read_again_at_the_next_check_and_a_broken_one_is_not_taken() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("number");
         std::fs::write(&path, "7").expect("it is written");
         let file = WatchedFile::open("number_file", &path, number, Duration::ZERO).expect("it is right");
         std::fs::write(&path, "10").expect("it is written");
-        assert_eq!(*file.content(Duration::from_millis(999)), 7, "it is not looked at within a second");
+        assert_eq!(*file.content(Duration::from_millis(999)), 7, "it is not checked within a second");
         assert_eq!(*file.content(Duration::from_millis(1_000)), 10);
         std::fs::write(&path, "many").expect("it is written");
         assert_eq!(*file.content(Duration::from_secs(2)), 10);

@@ -226,7 +226,8 @@ impl Config {
         faults: &mut Vec<String>,
     ) {
         // A mistyped password must not be in a log.
-        let secret = [("kafka", "properties"), ("registry", "url")].contains(&(section, key));
+        let secret =
+            [("kafka", "properties"), ("registry", "url"), ("auth", "jwks")].contains(&(section, key));
         let shown = if secret { "(hidden)" } else { shown };
         let Some(found) = self.section(section) else {
             return faults.push(format!("{origin}: [{section}] is unknown; {}", self.known_sections()));

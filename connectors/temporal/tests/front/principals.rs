@@ -64,7 +64,7 @@ fn guard(grants: &[&str]) -> (Guard, String) {
     let made = NewApiKey::generate("caller", &grants, None).expect("it can be made");
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), &made.line).expect("it can be written");
-    let settings = AuthSettings { api_keys_file: Some(file.path().into()) };
+    let settings = AuthSettings { api_keys_file: Some(file.path().into()), ..AuthSettings::default() };
     let authenticator = Authenticator::open(&settings).expect("the file is good");
     (Guard { authenticator: Arc::new(authenticator), audit: Arc::new(Audit::default()) }, made.key)
 }

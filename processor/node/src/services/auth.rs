@@ -23,8 +23,11 @@ pub fn open(config: &Config, _registry: &Registry) -> Result<Option<Guard>> {
     Ok(Some(Guard { authenticator, audit: Arc::new(Audit::default()) }))
 }
 
-/// Says what an address that others reach means without identities.
+/// Says what an address that others reach means without identities, and which settings have no effect.
 fn remark(config: &Config) {
+    if let Some(remark) = config.auth.remark() {
+        tracing::warn!("{remark}");
+    }
     for (key, address) in [("server.address", config.server.address), ("http.address", config.http.address)] {
         if !address.ip().is_loopback() {
             tracing::warn!(
