@@ -80,6 +80,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "everlog-cli",
         &[
+            "everlog-auth",
             "everlog-avro",
             "everlog-cluster",
             "everlog-config",

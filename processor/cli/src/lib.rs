@@ -1,6 +1,7 @@
-//! The commands by hand, apart from the node: `events`, `replies`, `rejections`, `command`, `schemas`, `cluster`,
+//! The commands by hand, apart from the node: `auth`, `events`, `replies`, `rejections`, `command`, `schemas`, `cluster`,
 //! `doctor`. Each file has the definition of its command line and what it does.
 
+pub mod auth;
 pub mod cluster;
 mod command_json;
 pub mod doctor;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use everlog_cli::auth::AuthCommand;
 use everlog_cli::cluster::ClusterCommand;
 use everlog_cli::doctor::Doctor;
 use everlog_cli::read::Read;
@@ -58,6 +59,9 @@ pub enum Command {
     /// Show the nodes that share a log on Kafka, drain a node, or move partitions.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Make API keys for clients.
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Check a log and what it depends on, and print how to repair what is wrong.
     ///
     /// Changes nothing, and interrupts no node. Exit codes: 0: no check failed. 3: a check failed. 1: nothing could be

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Command::Send(command) => by_hand(everlog_cli::send::run(command)),
         Command::Schemas(schemas) => by_hand(everlog_cli::schemas::run(schemas)),
         Command::Cluster(command) => by_hand(everlog_cli::cluster::run(command)),
+        Command::Auth(command) => by_hand(everlog_cli::auth::run(command)),
         Command::Doctor(doctor) => by_hand(everlog_cli::doctor::run(doctor)),
     };
     ExitCode::from(code)
