@@ -181,6 +181,7 @@ impl DataDir {
             | Error::OutOfRange { .. }
             | Error::Unknown { .. }
             | Error::Busy { .. }
+            | Error::Denied { .. }
             | Error::Closed => error.into(),
         }
     }

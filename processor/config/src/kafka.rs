@@ -1,20 +1,18 @@
 //! The settings of a log on Kafka.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use everlog_log::Error;
-use everlog_log_kafka::{Options, PARTITIONS_MAX};
+use everlog_log_kafka::{ClientProperties, Options, PARTITIONS_MAX, PropertiesFile};
 use toml::Value;
 
 use crate::Config;
 use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: u64 = 1_000;
-
-/// A property with one of these words in its name is secret.
-const SECRET: &[&str] = &["password", "secret", "key"];
 
 section! {
     /// The log on Kafka, instead of the embedded one. `[memory]` and `[partition]` hold for both, `[log]` only for the
@@ -34,6 +32,9 @@ section! {
         /// hides the values of those whose names contain password, secret or key. In a variable, they are separated
         /// by semicolons.
         properties: KafkaProperties = KafkaProperties::default(), ();
+        /// A file of further properties, one `key=value` a line, `#` before a comment: for secrets. A changed sasl.username
+        /// or sasl.password in it is taken within seconds, without a restart.
+        properties_file: KafkaPropertiesFile = KafkaPropertiesFile::default(), ();
         /// Appends that may wait for the brokers, for each partition; beyond it calls get RESOURCE_EXHAUSTED.
         waiting_appends_max: usize = 65_536, 64..=1_000_000;
         /// Bytes of appends that may wait for the brokers, for each partition, and of outputs for each group; beyond it
@@ -61,11 +62,21 @@ impl Kafka {
         !self.bootstrap_servers.is_empty()
     }
 
+    /// Reads the file of properties, if there is one.
+    pub(super) fn open_properties_file(&mut self, faults: &mut Vec<String>) {
+        let KafkaPropertiesFile { path: Some(path), opened } = &mut self.properties_file else { return };
+        match PropertiesFile::open(path, &self.properties.0) {
+            Ok(file) => *opened = Some(file),
+            Err(found) => faults.extend(found),
+        }
+    }
+
     /// As options of the log.
     pub fn options(&self, node: &str) -> Options {
         Options {
             prefix: self.prefix.clone(),
             properties: self.properties.0.clone(),
+            properties_file: self.properties_file.opened.clone(),
             partitions: self.partitions,
             replication: u16::try_from(self.replication).unwrap_or(u16::MAX),
             group_partitions: self.group_partitions,
@@ -90,6 +101,10 @@ impl Kafka {
                 "Kafka at {brokers} does not answer: {detail}; start it, or name other brokers (--kafka-bootstrap, \
                  kafka.bootstrap_servers)"
             ),
+            Error::Denied { detail, fix } => {
+                let fix = fix.replace('\n', "\n  ");
+                anyhow!("the log on Kafka at {brokers}: {detail}; to permit it:\n  {fix}")
+            }
             Error::Fenced { .. }
             | Error::OutOfRange { .. }
             | Error::Full { .. }
@@ -129,7 +144,7 @@ impl Kafka {
 
 /// Properties of librdkafka. Secret ones are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct KafkaProperties(pub BTreeMap<String, String>);
+pub struct KafkaProperties(pub ClientProperties);
 
 impl KafkaProperties {
     fn parse<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Self> {
@@ -137,21 +152,42 @@ impl KafkaProperties {
             let (key, value) = line.split_once('=')?;
             (!key.trim().is_empty()).then(|| (key.trim().to_owned(), value.to_owned()))
         };
-        lines.map(pair).collect::<Option<_>>().map(Self)
-    }
-
-    fn shown(&self) -> Vec<String> {
-        let shown = |(key, value): (&String, &String)| {
-            let secret = SECRET.iter().any(|word| key.to_lowercase().contains(word));
-            format!("{key}={}", if secret { "(hidden)" } else { value })
-        };
-        self.0.iter().map(shown).collect()
+        lines.map(pair).collect::<Option<_>>().map(|pairs| Self(ClientProperties(pairs)))
     }
 }
 
 impl fmt::Debug for KafkaProperties {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.shown()).finish()
+        self.0.fmt(formatter)
+    }
+}
+
+/// The path of a file of properties, and the file once it was read.
+#[derive(Clone, Debug, Default)]
+pub struct KafkaPropertiesFile {
+    path: Option<PathBuf>,
+    opened: Option<Arc<PropertiesFile>>,
+}
+
+impl PartialEq for KafkaPropertiesFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Setting for KafkaPropertiesFile {
+    type Allowed = ();
+
+    fn read(given: Given, (): &()) -> Option<Self> {
+        Option::<PathBuf>::read(given, &()).map(|path| Self { path, opened: None })
+    }
+
+    fn write(&self) -> String {
+        self.path.write()
+    }
+
+    fn describe((): &()) -> String {
+        Option::<PathBuf>::describe(&())
     }
 }
 
@@ -169,7 +205,7 @@ impl Setting for KafkaProperties {
     }
 
     fn write(&self) -> String {
-        Value::Array(self.shown().into_iter().map(Value::String).collect()).to_string()
+        Value::Array(self.0.shown().into_iter().map(Value::String).collect()).to_string()
     }
 
     fn describe((): &()) -> String {
@@ -206,6 +242,33 @@ mod tests {
         for bad in ["security.protocol", "=x"] {
             assert_eq!(KafkaProperties::read(Given::Environment(bad), &()), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn secrets_stand_in_a_file_of_their_own() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("kafka.properties");
+        let shown = path.display();
+        let variables = [
+            ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", "localhost:9092".to_owned()),
+            ("EVERLOG_KAFKA__PROPERTIES", "sasl.username=everlog".to_owned()),
+            ("EVERLOG_KAFKA__PROPERTIES_FILE", shown.to_string()),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
+        let load = |text: &str| {
+            std::fs::write(&path, text).expect("the file can be written");
+            Config::load(None, &variables)
+        };
+        let config = load("sasl.password=of-the-test").expect("it has no faults");
+        assert!(config.to_file().contains(&format!("properties_file = \"{shown}\"")));
+        let all = [config.to_file(), format!("{config:?}"), format!("{:?}", config.kafka.options("node"))];
+        assert!(all.iter().all(|text| !text.contains("of-the-test")), "{all:?}");
+        let faults = load("\nsasl.username=other\nretries=of-the-test").expect_err("two faults").to_string();
+        let expected = format!(
+            "2 settings cannot be used:\n  {shown}:2: sasl.username stands in kafka.properties as well: keep it in one \
+             of the two\n  {shown}:3: the property retries cannot be set: what is safe depends on it"
+        );
+        assert_eq!(faults, expected);
     }
 
     #[test]

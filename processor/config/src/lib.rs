@@ -110,6 +110,7 @@ impl Config {
             config.take_file(&path.display().to_string(), &text, &mut faults);
         }
         config.take_environment(environment, &mut faults);
+        config.kafka.open_properties_file(&mut faults);
         config.check(&mut faults);
         if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
     }

@@ -12,6 +12,7 @@ mod group_context;
 mod journal;
 mod options;
 mod outputs;
+mod permissions;
 mod record_format;
 mod restore;
 mod stats;
@@ -43,9 +44,13 @@ use crate::restore::committed::Committed;
 use crate::restore::stream::{RestoreRequest, RestoreStream};
 use crate::stats::KafkaCounters;
 use crate::topics::admin::Admin;
+use crate::topics::permitted::TopicsUse;
 
+pub use crate::client::properties::ClientProperties;
+pub use crate::client::properties_file::PropertiesFile;
 pub use crate::client::statistics::{Traffic, Wait};
 pub use crate::options::{Options, PARTITIONS_MAX};
+pub use crate::permissions::AclDenial;
 pub use crate::stats::{CYCLE_BOUNDS_US, Stats};
 
 /// A request without an answer for so long is reported. It is longer than a killed broker leaves a partition without a
@@ -82,6 +87,10 @@ impl Kafka {
     pub fn open(options: Options) -> Result<Self, Error> {
         options.validate()?;
         let admin = Arc::new(Admin::open(&options)?);
+        let denials = admin.denials(&options, TopicsUse::Node)?;
+        if !denials.is_empty() {
+            return Err(AclDenial::all(denials));
+        }
         let control_topic = options.topic("control");
         let wanted = crate::topics::wanted(&options, 1);
         let there = admin.topics(&wanted)?;

@@ -1,12 +1,16 @@
 //! Options of the log on Kafka, and the client configurations made from them.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use everlog_log::Error;
 use rdkafka::ClientConfig;
 
+use crate::client::properties::{ClientProperties, fault};
+use crate::client::properties_file::PropertiesFile;
+use crate::client::settings::ClientSettings;
 use crate::errors::refused;
+use crate::permissions::KafkaUser;
 
 /// Most partitions of a topic that is created.
 pub const PARTITIONS_MAX: u32 = 4_096;
@@ -26,47 +30,6 @@ const RETRY_BACKOFF_MS: u64 = 2_000;
 /// A transaction's end that was answered within this was sent once; below RETRY_BACKOFF_MS less its fifth.
 pub(crate) const SENT_ONCE_WITHIN: Duration = Duration::from_millis(RETRY_BACKOFF_MS * 7 / 10);
 
-/// Client properties that safety or order depends on.
-const OURS: &[&str] = &[
-    "acks",
-    "allow.auto.create.topics",
-    "auto.offset.reset",
-    "batch.num.messages",
-    "batch.size",
-    "bootstrap.servers",
-    "check.crcs",
-    "delivery.timeout.ms",
-    "enable.auto.commit",
-    "enable.auto.offset.store",
-    "enable.gapless.guarantee",
-    "enable.idempotence",
-    "enable.partition.eof",
-    "fetch.wait.max.ms",
-    "group.id",
-    "group.instance.id",
-    "group.protocol",
-    "isolation.level",
-    "linger.ms",
-    "max.in.flight",
-    "max.in.flight.requests.per.connection",
-    "message.max.bytes",
-    "message.send.max.retries",
-    "message.timeout.ms",
-    "metadata.broker.list",
-    "partition.assignment.strategy",
-    "partitioner",
-    "queue.buffering.max.kbytes",
-    "queue.buffering.max.messages",
-    "queue.buffering.max.ms",
-    "request.required.acks",
-    "retries",
-    "retry.backoff.max.ms",
-    "retry.backoff.ms",
-    "statistics.interval.ms",
-    "transaction.timeout.ms",
-    "transactional.id",
-];
-
 /// How to open a log on Kafka, and how its topics are made.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -75,7 +38,9 @@ pub struct Options {
     /// What the names of topics, groups and transactional ids begin with.
     pub prefix: String,
     /// Further librdkafka properties of every client (`security.protocol`, `sasl.mechanism`, ...).
-    pub properties: BTreeMap<String, String>,
+    pub properties: ClientProperties,
+    /// More of them, in a file.
+    pub properties_file: Option<Arc<PropertiesFile>>,
     /// Count of partitions that `create` makes; an existing log keeps its own.
     pub partitions: u32,
     /// Replicas that `create` makes of each partition.
@@ -112,7 +77,8 @@ impl Options {
         Options {
             bootstrap_servers: bootstrap_servers.into(),
             prefix: "everlog.".into(),
-            properties: BTreeMap::new(),
+            properties: ClientProperties::default(),
+            properties_file: None,
             partitions: 16,
             replication: 3,
             group_partitions: 4,
@@ -168,16 +134,19 @@ impl Options {
         if self.statistics_interval_ms > 86_400_000 {
             return wrong("statistics_interval_ms must be a day at most");
         }
-        match self.properties.keys().find(|key| OURS.contains(&key.as_str())) {
-            Some(key) => {
-                Err(refused(format!("the property {key} cannot be set: what is safe depends on it")))
-            }
+        match self.properties.iter().find_map(|(key, value)| fault(key, value)) {
+            Some(detail) => Err(refused(detail)),
             None => Ok(()),
         }
     }
 
     /// The name of a topic.
     pub(crate) fn topic(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// The name of a group.
+    pub(crate) fn group(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
@@ -189,23 +158,35 @@ impl Options {
         Duration::from_millis(self.transaction_timeout_ms)
     }
 
+    /// A property of the settings or of the file.
+    pub(crate) fn property(&self, key: &str) -> Option<String> {
+        let of_file = || self.properties_file.as_ref()?.for_new_client().get(key).cloned();
+        self.properties.get(key).cloned().or_else(of_file)
+    }
+
+    /// As whom the brokers know the clients.
+    pub(crate) fn principal(&self) -> KafkaUser {
+        KafkaUser::of(&self.bootstrap_servers, &self.prefix, |key| self.property(key))
+    }
+
     /// What every client has.
-    pub(crate) fn client(&self, role: &str) -> ClientConfig {
+    pub(crate) fn client(&self, role: &str) -> ClientSettings {
         let mut config = ClientConfig::new();
         // A test or a small cluster that is gone must not be asked for ever more seldom.
         config.set("reconnect.backoff.max.ms", "1000");
         config.set("socket.connection.setup.timeout.ms", CONNECT_WITHIN_MS);
         config.set("client.id", format!("everlog-{}-{role}", self.node));
-        for (key, value) in &self.properties {
+        let of_file = self.properties_file.as_ref().map(|file| file.for_new_client()).unwrap_or_default();
+        for (key, value) in self.properties.iter().chain(of_file.iter()) {
             config.set(key, value);
         }
         config.set("bootstrap.servers", &self.bootstrap_servers);
         config.set("message.max.bytes", (self.record_bytes_max + RECORD_OVERHEAD_BYTES).to_string());
-        config
+        ClientSettings::new(config, self.properties_file.clone(), self.principal())
     }
 
     /// Acknowledged means on every in-sync replica, each record once, in order.
-    fn producer(&self, role: &str, timeout_ms: u64) -> ClientConfig {
+    fn producer(&self, role: &str, timeout_ms: u64) -> ClientSettings {
         let mut config = self.client(role);
         config.set("acks", "all");
         config.set("enable.idempotence", "true");
@@ -220,17 +201,17 @@ impl Options {
         config
     }
 
-    pub(crate) fn journal_producer(&self) -> ClientConfig {
+    pub(crate) fn journal_producer(&self) -> ClientSettings {
         self.telling(self.producer("journal", self.append_timeout_ms))
     }
 
     /// For a client that is polled all the time, see `client/statistics.rs`.
-    pub(crate) fn telling(&self, mut config: ClientConfig) -> ClientConfig {
+    pub(crate) fn telling(&self, mut config: ClientSettings) -> ClientSettings {
         config.set("statistics.interval.ms", self.statistics_interval_ms.to_string());
         config
     }
 
-    pub(crate) fn control_producer(&self) -> ClientConfig {
+    pub(crate) fn control_producer(&self) -> ClientSettings {
         self.producer("control", self.call_timeout_ms)
     }
 
@@ -238,7 +219,7 @@ impl Options {
         format!("{}group-{group}", self.prefix)
     }
 
-    pub(crate) fn transactional_producer(&self, group: u32) -> ClientConfig {
+    pub(crate) fn transactional_producer(&self, group: u32) -> ClientSettings {
         let mut config = self.telling(self.producer("outputs", self.transaction_timeout_ms));
         config.set("transactional.id", self.transactional_id(group));
         config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
@@ -248,24 +229,24 @@ impl Options {
     }
 
     /// A producer of records to public topics.
-    pub(crate) fn public_producer(&self) -> ClientConfig {
+    pub(crate) fn public_producer(&self) -> ClientSettings {
         self.producer("public", self.call_timeout_ms)
     }
 
     /// A member of a group, by the group's name without the prefix: partitions change hands one by one.
-    pub(crate) fn member(&self, group: &str, fetch_wait: Duration) -> ClientConfig {
+    pub(crate) fn member(&self, group: &str, fetch_wait: Duration) -> ClientSettings {
         let mut config = self.commands_reader("commands", fetch_wait);
-        config.set("group.id", format!("{}{group}", self.prefix));
+        config.set("group.id", self.group(group));
         config.set("partition.assignment.strategy", "cooperative-sticky");
         config.set("enable.partition.eof", "false");
-        if !self.properties.contains_key("session.timeout.ms") {
+        if self.property("session.timeout.ms").is_none() {
             config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
         }
         config
     }
 
     /// A reader of records that others have written, compressed as they like.
-    pub(crate) fn commands_reader(&self, role: &str, fetch_wait: Duration) -> ClientConfig {
+    pub(crate) fn commands_reader(&self, role: &str, fetch_wait: Duration) -> ClientSettings {
         let mut config = self.consumer(role, Isolation::Committed, fetch_wait);
         config.set("receive.message.max.bytes", self.unpacked_bytes_max().to_string());
         config
@@ -285,11 +266,11 @@ impl Options {
     ///
     /// `fetch_wait`: how long the broker keeps a fetch that finds nothing. A consumer that is sent elsewhere waits for
     /// its last fetch first, and the end of a topic is known only when a fetch has found nothing.
-    pub(crate) fn consumer(&self, role: &str, isolation: Isolation, fetch_wait: Duration) -> ClientConfig {
+    pub(crate) fn consumer(&self, role: &str, isolation: Isolation, fetch_wait: Duration) -> ClientSettings {
         let mut config = self.client(role);
         config.set("fetch.wait.max.ms", fetch_wait.as_millis().to_string());
         // Those of producers have times of their own.
-        if !self.properties.contains_key("socket.timeout.ms") {
+        if self.property("socket.timeout.ms").is_none() {
             config.set("socket.timeout.ms", ANSWER_WITHIN_MS);
         }
         config.set("group.id", format!("{}log", self.prefix));
@@ -329,16 +310,21 @@ pub(crate) enum Isolation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::properties::RESERVED;
 
     #[test]
     fn what_safety_depends_on_cannot_be_set() {
-        for key in OURS {
+        for key in RESERVED {
             let mut options = Options::new("localhost:9092");
             options.properties.insert((*key).to_owned(), "1".into());
             let refusal = options.validate().expect_err("ours");
             assert!(refusal.to_string().contains(key), "{refusal}");
         }
         let mut options = Options::new("localhost:9092");
+        options.properties.insert("sasl.mechanisms".into(), "OAUTHBEARER".into());
+        let refusal = options.validate().expect_err("no tokens").to_string();
+        assert!(refusal.contains("sasl.mechanisms=OAUTHBEARER cannot be used: "), "{refusal}");
+        options.properties.remove("sasl.mechanisms");
         options.properties.insert("security.protocol".into(), "SASL_SSL".into());
         options.validate().expect("theirs");
         assert_eq!(options.client("x").get("security.protocol"), Some("SASL_SSL"));

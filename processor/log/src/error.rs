@@ -55,6 +55,14 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// The brokers do not permit it: it works once they do.
+    #[error("{detail}; to permit it: {fix}")]
+    Denied {
+        /// Who is denied what.
+        detail: String,
+        /// The commands that permit it.
+        fix: String,
+    },
     /// Bytes on the disk are not what was written there.
     #[error("{} is damaged: {detail}. Way out: {way_out}", path.display())]
     Corrupt {

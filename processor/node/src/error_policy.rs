@@ -23,9 +23,13 @@ impl ErrorPolicy {
             Error::Store(everlog_store::Error::Corrupt { .. }) | Error::Wire(_) => {
                 Self::ReplaceRows(RowsFault::Corrupt)
             }
-            Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. }) => {
-                Self::Retry
-            }
+            Error::Log(
+                Log::Unknown { .. }
+                | Log::Busy { .. }
+                | Log::Full { .. }
+                | Log::Io { .. }
+                | Log::Denied { .. },
+            ) => Self::Retry,
             Error::Log(_) | Error::Store(_) | Error::Superseded { .. } | Error::Journal { .. } => Self::Fail,
         }
     }
@@ -65,7 +69,8 @@ mod tests {
         let detail = || "no broker".to_owned();
         let fault = RowsFault::Ahead;
         let stale = || Error::Stale { partition: 0, fault, detail: detail() };
-        for passing in [Log::Unknown { detail: detail() }, Log::Io { detail: detail() }] {
+        let denied = Log::Denied { detail: detail(), fix: detail() };
+        for passing in [Log::Unknown { detail: detail() }, Log::Io { detail: detail() }, denied] {
             let error = Error::Log(passing);
             assert_eq!(ErrorPolicy::of(&error, true), ErrorPolicy::Retry, "{error}");
             assert_eq!(ErrorPolicy::of(&error, false), ErrorPolicy::Fail, "{error}");

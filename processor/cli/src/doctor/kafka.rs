@@ -6,6 +6,7 @@ use std::ops::Range;
 use anyhow::Result;
 use everlog_config::Config;
 use everlog_log::clock::now_ms;
+use everlog_log_kafka::AclDenial;
 use everlog_log_kafka::topics::Difference;
 use everlog_log_kafka::topics::inspect::{
     AppliedPosition, CommandsReport, Inspection, JournalReport, OpenTransaction, inspect,
@@ -34,12 +35,22 @@ pub fn look(config: &Config) -> Result<Vec<Finding>> {
 /// `looked_ms`: begin and end of the examination by the local clock. It takes seconds where a broker or a node was
 /// just lost. So ages count from its begin, and only what is ahead of its end is ahead of the local clock.
 fn judge(examined: &Inspection, config: &Config, looked_ms: Range<i64>) -> Vec<Finding> {
-    let mut findings = topics(examined);
+    if !examined.denials.is_empty() {
+        return denials(&examined.denials);
+    }
+    let mut findings = vec![Finding::good("permissions", "the brokers let all be looked at")];
+    findings.extend(topics(examined));
     findings.extend(transactions(&examined.open, config, looked_ms.start));
     findings.extend(positions(&examined.journals));
     findings.extend(clocks(&examined.journals, looked_ms.end));
     findings.extend(commands(&examined.commands));
     findings
+}
+
+/// What may not be looked at would look like what is not there.
+fn denials(denials: &[AclDenial]) -> Vec<Finding> {
+    let finding = |denial: &AclDenial| Finding::fail("permissions", &denial.denied, &denial.fix);
+    denials.iter().map(finding).collect()
 }
 
 fn topics(examined: &Inspection) -> Vec<Finding> {
@@ -247,6 +258,7 @@ mod tests {
     fn examined() -> Inspection {
         let commands = CommandsReport { partition: 0, bounds: 5..9, committed: Some((9, true)) };
         Inspection {
+            denials: vec![],
             differences: vec![],
             journals: vec![journal(good())],
             open: vec![],
@@ -268,7 +280,20 @@ mod tests {
         assert_eq!(verdicts(|_| {}), []);
         let abouts: Vec<_> =
             judge(&examined(), &Config::default(), NOW..NOW).iter().map(|f| f.about).collect();
-        assert_eq!(abouts, ["topics", "transactions", "positions", "journal", "clocks", "commands"]);
+        assert_eq!(
+            abouts,
+            ["permissions", "topics", "transactions", "positions", "journal", "clocks", "commands"]
+        );
+    }
+
+    #[test]
+    fn a_missing_permission_is_all_that_is_told() {
+        let denial = AclDenial { denied: "the brokers deny it".into(), fix: "kafka-acls.sh".into() };
+        let found = verdicts(|examined| {
+            examined.denials = vec![denial];
+            examined.journals = vec![];
+        });
+        assert_eq!(found, [("permissions", CheckVerdict::Fail)]);
     }
 
     #[test]

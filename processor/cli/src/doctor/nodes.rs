@@ -18,7 +18,8 @@ use crate::nodes::{NodeState, Nodes, PartitionState};
 pub fn look(config: &Config, now_ms: i64) -> Result<Vec<Finding>> {
     let board = match ControlClient::open(config.kafka.options("doctor")) {
         Ok(board) => board,
-        Err(everlog_log::Error::Refused { .. }) => return Ok(Vec::new()),
+        // Another check reports it.
+        Err(everlog_log::Error::Refused { .. } | everlog_log::Error::Denied { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(config.kafka.explain(error)),
     };
     let trust = match peer_auth(config) {
@@ -28,9 +29,20 @@ pub fn look(config: &Config, now_ms: i64) -> Result<Vec<Finding>> {
             return Ok(vec![Finding::fail("nodes", format!("they cannot be asked: {error:#}"), fix)]);
         }
     };
-    let nodes = Nodes::look(&board, trust)?;
+    let nodes = match Nodes::look(&board, trust) {
+        Ok(nodes) => nodes,
+        Err(error) => return denied(error),
+    };
     board.close();
     Ok(judge(&nodes, now_ms))
+}
+
+fn denied(error: anyhow::Error) -> Result<Vec<Finding>> {
+    match error.downcast::<everlog_log::Error>() {
+        Ok(everlog_log::Error::Denied { detail, fix }) => Ok(vec![Finding::fail("permissions", detail, fix)]),
+        Ok(other) => Err(other.into()),
+        Err(error) => Err(error),
+    }
 }
 
 fn judge(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {

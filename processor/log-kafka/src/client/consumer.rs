@@ -14,10 +14,12 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::librdkafka;
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
+use crate::permissions::{AclOperation, AclResource};
 
 /// `fetch.wait.max.ms` of a consumer that reads up to a known end: a short wait, because the records are there.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
@@ -40,8 +42,8 @@ const LEADER_EVERY: Duration = Duration::from_millis(250);
 
 /// How far topics reach.
 pub(crate) struct TopicEnds {
-    uncommitted: BaseConsumer<ClientLog>,
-    committed: BaseConsumer<ClientLog>,
+    uncommitted: Live<BaseConsumer<ClientLog>>,
+    committed: Live<BaseConsumer<ClientLog>>,
     timeout: Duration,
 }
 
@@ -55,12 +57,12 @@ impl TopicEnds {
     }
 
     /// A client that questions may be asked by which are not about an end.
-    pub(crate) fn asker(&self) -> &BaseConsumer<ClientLog> {
+    pub(crate) fn asker(&self) -> &Live<BaseConsumer<ClientLog>> {
         &self.uncommitted
     }
 
     /// The client of its requests.
-    pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, BaseConsumer<ClientLog>) {
+    pub(crate) fn into_clients(self) -> (Live<BaseConsumer<ClientLog>>, Live<BaseConsumer<ClientLog>>) {
         (self.uncommitted, self.committed)
     }
 
@@ -216,7 +218,7 @@ impl TopicEnds {
 
 /// The next offset of each place, as a consumer sees it, by one question to each broker; none where it had no answer.
 fn ends(
-    client: &BaseConsumer<ClientLog>,
+    client: &Live<BaseConsumer<ClientLog>>,
     places: &[(&str, i32, Offset)],
 ) -> Result<Vec<Option<Offset>>, KafkaError> {
     while client.poll(Duration::ZERO).is_some() {}
@@ -237,7 +239,7 @@ fn ends(
 
 /// First offset and next offset, as a consumer sees them. Transient errors are retried.
 pub(crate) fn range<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+    consumer: &Live<BaseConsumer<C>>,
     topic: &str,
     partition: i32,
     within: Duration,
@@ -267,7 +269,11 @@ pub(crate) fn range<C: ConsumerContext>(
                 }
                 std::thread::sleep(AGAIN_AFTER);
             }
-            Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
+            Err(error) => {
+                let needs = [(AclOperation::Describe, AclResource::Topic(topic))];
+                let what = format!("how far {topic}-{partition} reaches");
+                return Err(consumer.principal().fault(&what, &error, &needs));
+            }
         }
     }
 }
@@ -275,7 +281,7 @@ pub(crate) fn range<C: ConsumerContext>(
 /// First offset and next offset, where the partition is known to reach `until`. While it ends before, the leader is looked up
 /// again; after the timeout the answer counts.
 pub(crate) fn reaching<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+    consumer: &Live<BaseConsumer<C>>,
     topic: &str,
     partition: i32,
     until: Offset,
@@ -294,7 +300,7 @@ pub(crate) fn reaching<C: ConsumerContext>(
     }
 }
 
-fn seek_leaders<C: ConsumerContext>(consumer: &BaseConsumer<C>, topic: &str) {
+fn seek_leaders<C: ConsumerContext>(consumer: &Live<BaseConsumer<C>>, topic: &str) {
     // Any broker may be asked, and the next time another one.
     let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
 }
@@ -306,7 +312,7 @@ pub(crate) struct Leaders(Vec<(String, Instant)>);
 
 impl Leaders {
     /// Asks who leads a topic that is about to be read, unless that was asked lately.
-    pub(crate) fn know<C: ConsumerContext>(&mut self, consumer: &BaseConsumer<C>, topic: &str) {
+    pub(crate) fn know<C: ConsumerContext>(&mut self, consumer: &Live<BaseConsumer<C>>, topic: &str) {
         self.0.retain(|(_, asked)| asked.elapsed() < LEADERS_KNOWN_FOR);
         if self.0.iter().any(|(known, _)| known == topic) {
             return;
@@ -343,7 +349,7 @@ pub(crate) fn consumer(
     options: &Options,
     role: &'static str,
     isolation: Isolation,
-) -> Result<BaseConsumer<ClientLog>, Error> {
+) -> Result<Live<BaseConsumer<ClientLog>>, Error> {
     let config = options.consumer(role, isolation, FETCH_WAIT);
     config.create_with_context(ClientLog::new(role)).map_err(|error| io("a consumer", &error))
 }
@@ -364,7 +370,7 @@ logs_as_client!(
 impl ConsumerContext for Follows {}
 
 /// A consumer that waits at the end of journals.
-pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<Follows>, Error> {
+pub(crate) fn follower(options: &Options, meter: Meter) -> Result<Live<BaseConsumer<Follows>>, Error> {
     let mut config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
     // Nothing is fetched ahead of what is taken: what comes meanwhile comes together.
     config.set("queued.min.messages", "1");
@@ -381,7 +387,7 @@ pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPart
 
 /// Assigns one partition to a consumer, from an offset on. Records fetched of another partition are dropped.
 pub(crate) fn assign<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+    consumer: &Live<BaseConsumer<C>>,
     topic: &str,
     partition: i32,
     at: Offset,
@@ -407,7 +413,8 @@ pub(crate) fn left_until(deadline: Instant) -> Duration {
 
 /// Waits for the next message. Transient errors are retried.
 pub(crate) fn next<'a, C: ConsumerContext>(
-    consumer: &'a BaseConsumer<C>,
+    consumer: &'a Live<BaseConsumer<C>>,
+    topic: &str,
     what: &str,
     within: Duration,
 ) -> Result<NextMessage<'a>, Error> {
@@ -417,13 +424,17 @@ pub(crate) fn next<'a, C: ConsumerContext>(
             None => return Ok(NextMessage::Nothing),
             Some(Ok(message)) => return Ok(NextMessage::Message(message)),
             Some(Err(KafkaError::PartitionEOF(_))) => return Ok(NextMessage::End),
-            Some(Err(error)) if is_lasting(&error) => return Err(io(what, &error)),
+            Some(Err(error)) if is_lasting(&error) => {
+                let needs = [(AclOperation::Read, AclResource::Topic(topic))];
+                return Err(consumer.principal().fault(what, &error, &needs));
+            }
             // Connections that break are made again.
             Some(Err(_)) => {}
         }
     }
 }
 
+/// Whether a reader cannot go on by itself. It may be denied its group, which it never joins.
 pub(crate) fn is_lasting(error: &KafkaError) -> bool {
     match error {
         KafkaError::MessageConsumptionFatal(_) => true,
@@ -432,7 +443,6 @@ pub(crate) fn is_lasting(error: &KafkaError) -> bool {
             RDKafkaErrorCode::AutoOffsetReset
                 | RDKafkaErrorCode::OffsetOutOfRange
                 | RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::GroupAuthorizationFailed
                 | RDKafkaErrorCode::BadMessage
                 | RDKafkaErrorCode::UnknownTopicOrPartition
                 | RDKafkaErrorCode::Authentication
@@ -444,7 +454,7 @@ pub(crate) fn is_lasting(error: &KafkaError) -> bool {
 /// Reads `from..end` of one partition and hands over each message until `visit` says false. Records may be missing
 /// in between: transactions leave markers, compaction leaves holes.
 pub(crate) fn scan<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+    consumer: &Live<BaseConsumer<C>>,
     topic: &str,
     partition: i32,
     range: Range<Offset>,
@@ -457,7 +467,7 @@ pub(crate) fn scan<C: ConsumerContext>(
     assign(consumer, topic, partition, range.start)?;
     let what = format!("reading {topic}-{partition}");
     let outcome = loop {
-        match next(consumer, &what, idle) {
+        match next(consumer, topic, &what, idle) {
             Ok(NextMessage::Message(message)) => {
                 let offset = message.offset() as Offset;
                 if offset < range.start || offset >= range.end {
@@ -484,7 +494,7 @@ pub(crate) fn scan<C: ConsumerContext>(
 /// Checks that the broker had the whole range: one that lost the others still leads for itself, and ends where it was then.
 /// The client looks the leader up again.
 fn whole<C: ConsumerContext>(
-    consumer: &BaseConsumer<C>,
+    consumer: &Live<BaseConsumer<C>>,
     topic: &str,
     partition: i32,
     until: Offset,

@@ -1,54 +1,93 @@
-//! Calls of librdkafka that its Rust bindings lack: topic ids, headers with any name, the offset of an error.
+//! Calls of librdkafka that its Rust bindings lack: topic ids, headers with any name, the offset of an error, credentials
+//! for clients that live.
 //!
 //! The only unsafe code of the crate.
 #![allow(unsafe_code, reason = "the bindings have no safe call for any of these")]
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ops::Deref;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_log::Error;
+use parking_lot::Mutex;
+use rdkafka::admin::AdminClient;
 use rdkafka::bindings as native;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::BorrowedMessage;
+use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 use rdkafka::types::RDKafkaRespErr;
 
+use crate::client::properties_file::SaslCredentials;
 use crate::errors::{io_text, refused};
+use crate::permissions::{AclOperation, AclResource, KafkaUser};
 
 const NO_ERROR: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
 
 /// The id that the cluster gave a topic when it was made; none where there is no such topic.
 ///
 /// # Errors
-/// `Io`: no broker answers in time, or it does not let us look; `Refused`: the brokers give topics no ids.
-pub(crate) fn topic_id<C: ClientContext>(
-    client: &Client<C>,
+/// `Io`: no broker answers in time; `Denied`: it does not let us look; `Refused`: the brokers give topics no ids.
+pub(crate) fn topic_id<T: HasNativeClient>(
+    client: &Live<T>,
     topic: &str,
     within: Duration,
 ) -> Result<Option<[u8; 16]>, Error> {
-    let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
-    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
-    let asked = TopicIdRequest::new(client.native_ptr(), &name, within_ms);
-    // The client ends its question by itself; the rest is for one that hangs.
-    // SAFETY: both pointers are live, `asked` owns them.
-    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
-    if event.is_null() {
-        return Err(io_text(format!("the id of {topic}: no answer")));
-    }
-    let event = Event(event);
-    // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
-    let (code, id) = unsafe { event.topic_id() };
-    match RDKafkaErrorCode::from(code) {
+    let what = format!("the id of {topic}");
+    let described = describe(client, &[topic], within, &what)?;
+    let (code, id) =
+        described.first().map_or((RDKafkaErrorCode::UnknownTopic, [0; 16]), |it| (it.code, it.id));
+    match code {
         RDKafkaErrorCode::NoError if id == [0; 16] => {
             Err(refused("the brokers give topics no ids: Apache Kafka 3.9 or newer is needed"))
         }
         RDKafkaErrorCode::NoError => Ok(Some(id)),
         RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic => Ok(None),
-        other => Err(io_text(format!("the id of {topic}: {other}"))),
+        other => {
+            let denial = client.principal().denial(other, &[(AclOperation::Read, AclResource::Topic(topic))]);
+            Err(denial.map_or_else(|| io_text(format!("{what}: {other}")), |denial| denial.into_error()))
+        }
     }
+}
+
+/// A topic as the brokers describe it to this client.
+pub(crate) struct DescribedTopic {
+    pub(crate) name: String,
+    /// Whether there is one, and it may be described.
+    pub(crate) code: RDKafkaErrorCode,
+    pub(crate) id: [u8; 16],
+    /// What this client may do with it; none where the brokers do not say.
+    pub(crate) permitted: Option<Vec<AclOperation>>,
+}
+
+/// Describes topics, all by one request.
+///
+/// # Errors
+/// `Io`: no broker answers in time.
+pub(crate) fn describe<T: HasNativeClient>(
+    client: &Live<T>,
+    topics: &[&str],
+    within: Duration,
+    what: &str,
+) -> Result<Vec<DescribedTopic>, Error> {
+    let names: Result<Vec<_>, _> = topics.iter().map(|topic| CString::new(*topic)).collect();
+    let names = names.map_err(|_| refused("a topic's name holds a zero byte"))?;
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let asked = DescribeTopicsRequest::new(client.native_client(), &names, within_ms);
+    // The client ends its question by itself; the rest is for one that hangs.
+    // SAFETY: both pointers are live, `asked` owns them.
+    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
+    if event.is_null() {
+        return Err(io_text(format!("{what}: no answer")));
+    }
+    let event = Event(event);
+    // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
+    unsafe { event.topics() }.map_err(|code| io_text(format!("{what}: {}", RDKafkaErrorCode::from(code))))
 }
 
 /// The high watermark of a partition by the last fetch; 0 without one.
@@ -197,20 +236,139 @@ pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Durati
     }
 }
 
-/// A request for a topic's description, with the queue of its answer.
-struct TopicIdRequest {
+/// Clients that live, so that they are handed the credentials that come while they do.
+#[derive(Default)]
+pub(crate) struct LiveClients(Mutex<LiveTable>);
+
+#[derive(Default)]
+struct LiveTable {
+    clients: BTreeMap<u64, ClientPointer>,
+    next: u64,
+    /// Those that came last.
+    latest: Option<[CString; 2]>,
+}
+
+struct ClientPointer(*mut native::rd_kafka_t);
+
+// SAFETY: librdkafka's clients may be used by any thread. The client lives as long as its pointer is in the table, see `Live`.
+unsafe impl Send for ClientPointer {}
+
+impl ClientPointer {
+    fn set_credentials(&self, [username, password]: &[CString; 2]) {
+        // SAFETY: the client and both texts are live. librdkafka copies the texts under a lock of its own, and the error is
+        // ours to destroy: it says that a text is null, which none is.
+        unsafe {
+            let error = native::rd_kafka_sasl_set_credentials(self.0, username.as_ptr(), password.as_ptr());
+            if !error.is_null() {
+                native::rd_kafka_error_destroy(error);
+            }
+        }
+    }
+}
+
+impl LiveClients {
+    /// A client that is handed credentials for as long as it lives, first those that came while it was made.
+    pub(crate) fn add<T: HasNativeClient>(self: &Arc<Self>, client: T, principal: Arc<KafkaUser>) -> Live<T> {
+        let mut table = self.0.lock();
+        let (pointer, number) = (ClientPointer(client.native_client()), table.next);
+        if let Some(latest) = &table.latest {
+            pointer.set_credentials(latest);
+        }
+        table.clients.insert(number, pointer);
+        table.next += 1;
+        drop(table);
+        Live { _row: Some(LiveRow { clients: Arc::clone(self), number }), client, principal }
+    }
+
+    /// Hands them to all; to how many. A client logs in with them when it connects next.
+    pub(crate) fn set_credentials(&self, new: &SaslCredentials) -> usize {
+        let text = |text: &str| CString::new(text);
+        let (Ok(username), Ok(password)) = (text(&new.username), text(&new.password)) else { return 0 };
+        let mut table = self.0.lock();
+        let latest = [username, password];
+        table.clients.values().for_each(|client| client.set_credentials(&latest));
+        table.latest = Some(latest);
+        table.clients.len()
+    }
+}
+
+/// A client that lives. Its fields are dropped in this order: a client leaves the table first.
+pub(crate) struct Live<T> {
+    _row: Option<LiveRow>,
+    client: T,
+    principal: Arc<KafkaUser>,
+}
+
+struct LiveRow {
+    clients: Arc<LiveClients>,
+    number: u64,
+}
+
+impl<T> Live<T> {
+    /// A client whose credentials stay as they are.
+    pub(crate) fn of(client: T, principal: Arc<KafkaUser>) -> Self {
+        Live { _row: None, client, principal }
+    }
+
+    /// As whom the brokers know it.
+    pub(crate) fn principal(&self) -> &KafkaUser {
+        &self.principal
+    }
+}
+
+impl<T> Deref for Live<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.client
+    }
+}
+
+impl Drop for LiveRow {
+    fn drop(&mut self) {
+        self.clients.0.lock().clients.remove(&self.number);
+    }
+}
+
+/// A client of the bindings.
+pub(crate) trait HasNativeClient {
+    /// Live as long as the client.
+    fn native_client(&self) -> *mut native::rd_kafka_t;
+}
+
+impl<C: ConsumerContext> HasNativeClient for BaseConsumer<C> {
+    fn native_client(&self) -> *mut native::rd_kafka_t {
+        self.client().native_ptr()
+    }
+}
+
+impl<C: ProducerContext> HasNativeClient for BaseProducer<C> {
+    fn native_client(&self) -> *mut native::rd_kafka_t {
+        self.client().native_ptr()
+    }
+}
+
+impl<C: ClientContext> HasNativeClient for AdminClient<C> {
+    fn native_client(&self) -> *mut native::rd_kafka_t {
+        self.inner().native_ptr()
+    }
+}
+
+/// A request for the description of topics, with the queue of its answer.
+struct DescribeTopicsRequest {
     queue: *mut native::rd_kafka_queue_t,
     options: *mut native::rd_kafka_AdminOptions_t,
     topics: *mut native::rd_kafka_TopicCollection_t,
 }
 
-impl TopicIdRequest {
-    fn new(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
-        let (mut names, mut complaint) = ([name.as_ptr()], [0 as c_char; 256]);
+impl DescribeTopicsRequest {
+    fn new(client: *mut native::rd_kafka_t, names: &[CString], within_ms: i32) -> Self {
+        let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let mut complaint = [0 as c_char; 256];
         // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given, and each pointer is
         // destroyed once, when this is dropped.
         unsafe {
-            let asked = TopicIdRequest {
+            let asked = DescribeTopicsRequest {
                 queue: native::rd_kafka_queue_new(client),
                 options: native::rd_kafka_AdminOptions_new(
                     client,
@@ -225,13 +383,15 @@ impl TopicIdRequest {
                 complaint.as_mut_ptr(),
                 complaint.len(),
             );
+            // It refuses nothing here: the request is one that has the option.
+            native::rd_kafka_AdminOptions_set_include_authorized_operations(asked.options, 1);
             native::rd_kafka_DescribeTopics(client, asked.topics, asked.options, asked.queue);
             asked
         }
     }
 }
 
-impl Drop for TopicIdRequest {
+impl Drop for DescribeTopicsRequest {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
         unsafe {
@@ -245,41 +405,67 @@ impl Drop for TopicIdRequest {
 struct Event(*mut native::rd_kafka_event_t);
 
 impl Event {
-    /// The id of the only topic that was asked for.
+    /// The topics of a description; as many as were asked for.
     ///
     /// # Safety
     /// The event must be live.
-    unsafe fn topic_id(&self) -> (RDKafkaRespErr, [u8; 16]) {
-        // SAFETY: by the caller; the result, the description and the id belong to the event.
+    unsafe fn topics(&self) -> Result<Vec<DescribedTopic>, RDKafkaRespErr> {
+        // SAFETY: by the caller; the result and the descriptions belong to the event.
         unsafe {
             let code = native::rd_kafka_event_error(self.0);
             if code != NO_ERROR {
-                return (code, [0; 16]);
+                return Err(code);
             }
             let (result, mut count) = (native::rd_kafka_event_DescribeTopics_result(self.0), 0);
             if result.is_null() {
-                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__BAD_MSG, [0; 16]);
+                return Err(RDKafkaRespErr::RD_KAFKA_RESP_ERR__BAD_MSG);
             }
             let topics = native::rd_kafka_DescribeTopics_result_topics(result, &mut count);
-            if topics.is_null() || count == 0 {
-                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, [0; 16]);
-            }
-            let error = native::rd_kafka_TopicDescription_error(*topics);
-            if !error.is_null() && native::rd_kafka_error_code(error) != NO_ERROR {
-                return (native::rd_kafka_error_code(error), [0; 16]);
-            }
-            let id = native::rd_kafka_TopicDescription_topic_id(*topics);
-            if id.is_null() {
-                return (NO_ERROR, [0; 16]);
-            }
-            let high = native::rd_kafka_Uuid_most_significant_bits(id).to_be_bytes();
-            let low = native::rd_kafka_Uuid_least_significant_bits(id).to_be_bytes();
-            let mut bytes = [0; 16];
-            bytes[..8].copy_from_slice(&high);
-            bytes[8..].copy_from_slice(&low);
-            (NO_ERROR, bytes)
+            let topics = if topics.is_null() { &[][..] } else { std::slice::from_raw_parts(topics, count) };
+            Ok(topics.iter().map(|topic| described(*topic)).collect())
         }
     }
+}
+
+/// # Safety
+/// The description must be live.
+unsafe fn described(topic: *const native::rd_kafka_TopicDescription_t) -> DescribedTopic {
+    // SAFETY: by the caller; name, error, id and operations belong to the description.
+    unsafe {
+        let name = text(native::rd_kafka_TopicDescription_name(topic));
+        let error = native::rd_kafka_TopicDescription_error(topic);
+        let code = if error.is_null() { NO_ERROR } else { native::rd_kafka_error_code(error) };
+        let mut id_bytes = [0; 16];
+        let id = native::rd_kafka_TopicDescription_topic_id(topic);
+        if code == NO_ERROR && !id.is_null() {
+            let high = native::rd_kafka_Uuid_most_significant_bits(id).to_be_bytes();
+            let low = native::rd_kafka_Uuid_least_significant_bits(id).to_be_bytes();
+            id_bytes[..8].copy_from_slice(&high);
+            id_bytes[8..].copy_from_slice(&low);
+        }
+        let mut count = 0;
+        // As numbers: one that the bindings do not know would be no value of their type.
+        let operations =
+            native::rd_kafka_TopicDescription_authorized_operations(topic, &mut count).cast::<u32>();
+        let operations = (!operations.is_null()).then(|| std::slice::from_raw_parts(operations, count));
+        let permitted =
+            operations.map(|operations| operations.iter().filter_map(|it| operation(*it)).collect());
+        DescribedTopic { name, code: RDKafkaErrorCode::from(code), id: id_bytes, permitted }
+    }
+}
+
+/// By librdkafka's number for it; none for those that nothing here needs.
+fn operation(number: u32) -> Option<AclOperation> {
+    use native::rd_kafka_AclOperation_t as Native;
+    let known = [
+        (Native::RD_KAFKA_ACL_OPERATION_READ, AclOperation::Read),
+        (Native::RD_KAFKA_ACL_OPERATION_WRITE, AclOperation::Write),
+        (Native::RD_KAFKA_ACL_OPERATION_CREATE, AclOperation::Create),
+        (Native::RD_KAFKA_ACL_OPERATION_DELETE, AclOperation::Delete),
+        (Native::RD_KAFKA_ACL_OPERATION_DESCRIBE, AclOperation::Describe),
+        (Native::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS, AclOperation::DescribeConfigs),
+    ];
+    known.iter().find(|(native, _)| *native as u32 == number).map(|(_, operation)| *operation)
 }
 
 impl Drop for Event {

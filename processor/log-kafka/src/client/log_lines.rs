@@ -15,6 +15,9 @@ const AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Kinds of lines that are remembered; beyond, each line is logged.
 const KINDS_MAX: usize = 64;
 
+/// Clients that join their groups.
+const MEMBERS: &[&str] = &["nodes", "commands"];
+
 /// The log lines of one client.
 #[derive(Debug)]
 pub(crate) struct ClientLog {
@@ -78,6 +81,10 @@ impl ClientContext for ClientLog {
             | RDKafkaLogLevel::Warning
             | RDKafkaLogLevel::Notice => {}
         }
+        // Each producer that is made anew would say it three times; the call that it disturbs says who is denied what.
+        if text.contains("Transactional Id authorization failed") {
+            return;
+        }
         // The call that it disturbs reports the consequence.
         if let Some(suppressed) = self.is_due(facility, Instant::now()) {
             tracing::warn!(target: "everlog::kafka", client, facility, suppressed, "{text}");
@@ -86,7 +93,8 @@ impl ClientContext for ClientLog {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
-        // The end of a partition is no error, broken connections were logged already, and the node logs that no broker is left.
+        // The end of a partition is no error, and broken connections were logged already. The node logs that no broker is left,
+        // and why it may not take a transactional id.
         if matches!(
             code,
             Some(
@@ -95,8 +103,13 @@ impl ClientContext for ClientLog {
                     | RDKafkaErrorCode::BrokerTransportFailure
                     | RDKafkaErrorCode::Resolve
                     | RDKafkaErrorCode::NoError
+                    | RDKafkaErrorCode::TransactionalIdAuthorizationFailed
             )
         ) {
+            return;
+        }
+        // Readers name a group to librdkafka, and never join it: what is denied of it takes nothing from them.
+        if code == Some(RDKafkaErrorCode::GroupAuthorizationFailed) && !MEMBERS.contains(&self.client) {
             return;
         }
         let kind = code.map_or_else(|| error.to_string(), |code| format!("{code:?}"));

@@ -3,5 +3,8 @@
 pub(crate) mod consumer;
 pub(crate) mod librdkafka;
 pub(crate) mod log_lines;
+pub(crate) mod properties;
+pub(crate) mod properties_file;
 pub(crate) mod reachability;
+pub(crate) mod settings;
 pub(crate) mod statistics;

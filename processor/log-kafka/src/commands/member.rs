@@ -15,11 +15,13 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::{FOLLOW_WAIT, place, range, reaching};
 use crate::client::librdkafka;
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::commands::source::{SourceEvent, SourceState};
 use crate::commands::undecodable_batch::Prober;
 use crate::errors::{io, io_text, missing};
 use crate::options::Options;
+use crate::permissions::reads;
 use crate::topic_id;
 
 /// How long the thread waits for a record before it does its other work.
@@ -45,7 +47,7 @@ struct GroupListener {
 /// The consumer, and the state that its thread shares with the poller.
 pub(crate) struct Member {
     pub(crate) topic: ConsumedTopic,
-    consumer: BaseConsumer<GroupListener>,
+    consumer: Live<BaseConsumer<GroupListener>>,
     state: Arc<Mutex<SourceState>>,
     options: Options,
 }
@@ -67,11 +69,11 @@ impl fmt::Debug for Member {
 impl Member {
     pub(crate) fn join(options: &Options) -> Result<Self, Error> {
         let name = options.topic("commands");
-        let asker: BaseConsumer<ClientLog> = options
+        let asker: Live<BaseConsumer<ClientLog>> = options
             .client("commands-id")
             .create_with_context(ClientLog::new("commands-id"))
             .map_err(|error| io("a client", &error))?;
-        let incarnation = librdkafka::topic_id(asker.client(), &name, options.call_timeout())?;
+        let incarnation = librdkafka::topic_id(&asker, &name, options.call_timeout())?;
         let topic = ConsumedTopic { incarnation: incarnation.ok_or_else(|| missing(&name))?, name };
         let state: Arc<Mutex<SourceState>> = Arc::default();
         let tidings = GroupListener {
@@ -79,7 +81,7 @@ impl Member {
             state: Arc::clone(&state),
             client_log: ClientLog::new("commands"),
         };
-        let consumer: BaseConsumer<GroupListener> = options
+        let consumer: Live<BaseConsumer<GroupListener>> = options
             .member("ingress", FOLLOW_WAIT)
             .create_with_context(tidings)
             .map_err(|error| io("a consumer of the commands", &error))?;
@@ -238,12 +240,15 @@ impl Member {
             list.add_partition(&self.topic.name, *partition as i32);
         }
         let committed = self.consumer.committed_offsets(list, LOOK_WITHIN);
-        let committed = committed.map_err(|error| io("what the group has committed", &error))?;
+        let group = self.options.group("ingress");
+        let needs = reads(&self.topic.name, &group);
+        let fault = |error| self.consumer.principal().fault("what the group has committed", &error, &needs);
+        let committed = committed.map_err(fault)?;
         let mut assigned = Vec::with_capacity(partitions.len());
         for partition in partitions {
             let element = committed.find_partition(&self.topic.name, *partition as i32);
             let element = element.ok_or_else(|| io_text("the group was not asked for a partition"))?;
-            element.error().map_err(|error| io("what the group has committed", &error))?;
+            element.error().map_err(fault)?;
             let committed = match element.offset() {
                 // An offset set by a tool has no id. Then everything is read again, because no record may be skipped; a record
                 // that was applied counts once.
@@ -265,7 +270,7 @@ impl Member {
 
     /// Whether the topic is still the one that it was; else nothing more is read.
     fn is_same(&self) -> Result<bool, Error> {
-        match librdkafka::topic_id(self.consumer.client(), &self.topic.name, LOOK_WITHIN)? {
+        match librdkafka::topic_id(&self.consumer, &self.topic.name, LOOK_WITHIN)? {
             Some(now) if now != self.topic.incarnation => {
                 self.give_up(now);
                 Ok(false)
@@ -400,7 +405,12 @@ impl Member {
                     ));
                 }
             }
-            code => self.complain(format!("the commands cannot be read: {code}")),
+            _ => {
+                let group = self.options.group("ingress");
+                let needs = reads(&self.topic.name, &group);
+                let why = self.consumer.principal().explain(error, &needs);
+                self.complain(format!("the commands cannot be read: {why}"));
+            }
         }
     }
 

@@ -8,9 +8,11 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{FOLLOW_WAIT, range};
 use crate::client::librdkafka;
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::errors::{io, missing};
 use crate::options::Options;
+use crate::permissions::reads;
 use crate::topic_id;
 use crate::topics::admin::Admin;
 
@@ -19,7 +21,7 @@ pub struct CommandsRetention {
     options: Options,
     admin: Admin,
     /// A client with the group's name that never joins it.
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
 }
 
 impl CommandsRetention {
@@ -41,8 +43,7 @@ impl CommandsRetention {
     /// `Refused`: there is no such topic; `Io`: no broker answers.
     pub fn trim(&self, before_ms: i64) -> Result<(), Error> {
         let (topic, within) = (self.options.topic("commands"), self.options.call_timeout());
-        let id =
-            librdkafka::topic_id(self.consumer.client(), &topic, within)?.ok_or_else(|| missing(&topic))?;
+        let id = librdkafka::topic_id(&self.consumer, &topic, within)?.ok_or_else(|| missing(&topic))?;
         let partitions = self.partitions(&topic)?;
         let list = |at: At| {
             let mut list = TopicPartitionList::new();
@@ -51,7 +52,10 @@ impl CommandsRetention {
             added.map(|()| list).map_err(|error| io("the partitions of the commands", &error))
         };
         let committed = self.consumer.committed_offsets(list(At::Invalid)?, within);
-        let committed = committed.map_err(|error| io("what the group has committed", &error))?;
+        let group = self.options.group("ingress");
+        let needs = reads(&topic, &group);
+        let fault = |error| self.consumer.principal().fault("what the group has committed", &error, &needs);
+        let committed = committed.map_err(fault)?;
         let young = self.consumer.offsets_for_times(list(At::Offset(before_ms))?, within);
         let young = young.map_err(|error| io("which commands are young", &error))?;
         for partition in partitions {

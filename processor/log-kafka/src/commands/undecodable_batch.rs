@@ -10,6 +10,7 @@ use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::assign;
+use crate::client::librdkafka::Live;
 use crate::client::librdkafka::{FetchedNext, see};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
@@ -22,7 +23,7 @@ const FETCH_WAIT: Duration = Duration::from_millis(5);
 
 /// Reads single offsets of a topic, beside its consumer.
 pub(crate) struct Prober {
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
     topic: String,
 }
 

@@ -5,14 +5,15 @@
 use std::sync::Arc;
 
 use everlog_log::{Error, Offset, PartitionId};
-use rdkafka::consumer::Consumer;
 
 use crate::client::consumer::TopicEnds;
 use crate::control::control_topic::ControlTopic;
 use crate::control::node_group;
-use crate::errors::{io, refused};
+use crate::errors::refused;
 use crate::options::{Isolation, Options};
+use crate::permissions::AclOperation;
 use crate::record_format::Incarnation;
+use crate::topics::permitted::exists;
 
 /// Reads and writes the rows of `control` without being a node.
 pub struct ControlClient {
@@ -34,9 +35,7 @@ impl ControlClient {
         let topic = options.topic("control");
         let is_missing = || refused(format!("there is no topic {topic}: make the topics first"));
         // Without it, its end would be asked for until time is up.
-        let told = ends.asker().fetch_metadata(Some(&topic), options.call_timeout());
-        let told = told.map_err(|error| io("which topics there are", &error))?;
-        if !told.topics().iter().any(|found| found.name() == topic && !found.partitions().is_empty()) {
+        if !exists(ends.asker(), &topic, AclOperation::Read, options.call_timeout())? {
             return Err(is_missing());
         }
         let fixed = control.incarnation()?.ok_or_else(is_missing)?;
@@ -105,7 +104,7 @@ impl ControlClient {
     /// The names of the nodes that the brokers take for alive: one for each process.
     ///
     /// # Errors
-    /// `Io`: the brokers do not say.
+    /// `Io`: the brokers do not say; `Denied`: they may not.
     pub fn members(&self) -> Result<Vec<String>, Error> {
         node_group::live(self.ends.asker(), &self.options)
     }

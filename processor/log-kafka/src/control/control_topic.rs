@@ -8,15 +8,18 @@ use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId};
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
-use rdkafka::config::ClientConfig;
 use rdkafka::consumer::BaseConsumer;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 
 use crate::client::consumer::{TopicEnds, consumer, scan};
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
+use crate::client::settings::ClientSettings;
 use crate::errors::{io, refused, unknown};
 use crate::options::{Isolation, Options};
+use crate::permissions::{AclOperation, AclResource};
 use crate::record_format::{self, CONTROL_RESERVED, Incarnation};
 
 /// How often a producer is polled for a delivery.
@@ -24,15 +27,15 @@ const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.
 struct ControlSnapshot {
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
     next: Offset,
     rows: BTreeMap<Vec<u8>, (Offset, Bytes)>,
 }
 
 pub(crate) struct ControlTopic {
     topic: String,
-    config: ClientConfig,
-    producer: Mutex<Option<BaseProducer<ControlReports>>>,
+    config: ClientSettings,
+    producer: Mutex<Option<Live<BaseProducer<ControlReports>>>>,
     view: Mutex<ControlSnapshot>,
     ends: Arc<TopicEnds>,
     timeout: Duration,
@@ -59,7 +62,7 @@ impl ControlTopic {
     }
 
     /// What it reads and writes by.
-    pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, Option<impl Send>) {
+    pub(crate) fn into_clients(self) -> (Live<BaseConsumer<ClientLog>>, Option<impl Send>) {
         let ControlSnapshot { consumer, .. } = self.view.into_inner();
         (consumer, self.producer.into_inner())
     }
@@ -73,7 +76,7 @@ impl ControlTopic {
         Ok(())
     }
 
-    fn new_producer(&self) -> Result<BaseProducer<ControlReports>, Error> {
+    fn new_producer(&self) -> Result<Live<BaseProducer<ControlReports>>, Error> {
         let made = self.config.create_with_context(ControlReports { client_log: ClientLog::new("control") });
         made.map_err(|error| io("a producer of control", &error))
     }
@@ -147,6 +150,11 @@ impl ControlTopic {
         Ok(view)
     }
 
+    fn fault(&self, error: &KafkaError) -> Error {
+        let needs = [(AclOperation::Write, AclResource::Topic(&self.topic))];
+        self.config.principal().fault("a row of control", error, &needs)
+    }
+
     /// Rows are durable when it returns; gives their places.
     fn write(&self, rows: &[(&[u8], Option<&[u8]>)]) -> Result<Vec<Offset>, Error> {
         let mut slot = self.producer.lock();
@@ -161,7 +169,7 @@ impl ControlTopic {
             let mut record: BaseRecord<'_, [u8], [u8], Arc<Report>> =
                 BaseRecord::with_opaque_to(&self.topic, Arc::clone(&report)).partition(0).key(key);
             record.payload = *value;
-            producer.send(record).map_err(|(error, _)| io("a row of control", &error))?;
+            producer.send(record).map_err(|(error, _)| self.fault(&error))?;
             reports.push(report);
         }
         // The producer's own bound ends it; ours is for a client that hangs.
@@ -172,7 +180,13 @@ impl ControlTopic {
             let told = report.lock().take();
             match told {
                 Some(Ok(offset)) => offsets.push(offset),
-                Some(Err(detail)) => return Err(unknown(format!("a row of control: {detail}"))),
+                Some(Err(error)) => {
+                    let fault = self.fault(&error);
+                    return Err(match fault {
+                        Error::Denied { .. } => fault,
+                        other => unknown(other.to_string()),
+                    });
+                }
                 None if Instant::now() > deadline => return Err(unknown("a row of control: no answer")),
                 None => std::thread::sleep(LOOK_AFTER),
             }
@@ -182,7 +196,7 @@ impl ControlTopic {
     }
 }
 
-type Report = Mutex<Option<Result<Offset, String>>>;
+type Report = Mutex<Option<Result<Offset, KafkaError>>>;
 
 /// The delivery report of a row.
 struct ControlReports {
@@ -196,10 +210,9 @@ impl ProducerContext for ControlReports {
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Arc<Report>) {
         let outcome = match result {
-            Ok(message) => {
-                Offset::try_from(message.offset()).map_err(|_| "acknowledged without an offset".to_owned())
-            }
-            Err((error, _)) => Err(error.to_string()),
+            Ok(message) => Offset::try_from(message.offset())
+                .map_err(|_| KafkaError::OffsetFetch(RDKafkaErrorCode::BadMessage)),
+            Err((error, _)) => Err(error.clone()),
         };
         *report.lock() = Some(outcome);
     }

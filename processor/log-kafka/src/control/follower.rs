@@ -10,6 +10,7 @@ use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::{FOLLOW_WAIT, NextMessage, assign, next};
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::{Isolation, Options};
@@ -43,7 +44,7 @@ impl Follow {
     ) -> Result<Self, Error> {
         let topic = options.topic("control");
         let config = options.consumer("control-news", Isolation::Uncommitted, FOLLOW_WAIT);
-        let reader = move |from: Offset| -> Result<BaseConsumer<ClientLog>, Error> {
+        let reader = move |from: Offset| -> Result<Live<BaseConsumer<ClientLog>>, Error> {
             let consumer = config
                 .create_with_context(ClientLog::new("control-news"))
                 .map_err(|error| io("a consumer", &error))?;
@@ -51,6 +52,7 @@ impl Follow {
             Ok(consumer)
         };
         let mut consumer = reader(0)?;
+        let topic_name = options.topic("control");
         let (is_over, is_doubted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (ends, doubts) = (Arc::clone(&is_over), Arc::clone(&is_doubted));
         let thread = std::thread::Builder::new().name("control-news".into()).spawn(move || {
@@ -62,7 +64,7 @@ impl Follow {
                         Err(error) => tracing::debug!(%error, "the reading of control was not restarted"),
                     }
                 }
-                let came = next(&consumer, "control", POLL);
+                let came = next(&consumer, &topic_name, "control", POLL);
                 if matches!(came, Ok(NextMessage::Message(_) | NextMessage::End))
                     && let Some(lasted) = outage.works(Instant::now())
                 {

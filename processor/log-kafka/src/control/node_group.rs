@@ -14,10 +14,12 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::FOLLOW_WAIT;
+use crate::client::librdkafka::Live;
 use crate::client::librdkafka::{self, Roll};
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::errors::{io, io_text};
 use crate::options::Options;
+use crate::permissions::{AclOperation, AclResource};
 
 /// The group's name after the prefix.
 const GROUP: &str = "nodes";
@@ -36,7 +38,7 @@ const CLIENT_SUFFIX: &str = "-nodes";
 pub struct NodeGroup {
     told: Arc<GroupState>,
     /// Asks who is there.
-    asker: Mutex<BaseConsumer<ClientLog>>,
+    asker: Mutex<Live<BaseConsumer<ClientLog>>>,
     options: Options,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,10 +65,11 @@ impl NodeGroup {
     /// # Errors
     /// The client cannot be made.
     pub fn join(options: &Options, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, Error> {
+        may_be_described(options)?;
         let told: Arc<GroupState> = Arc::default();
         let mut config = options.member(GROUP, FOLLOW_WAIT);
         config.set("client.id", format!("{CLIENT_PREFIX}{}{CLIENT_SUFFIX}", options.node));
-        if !options.properties.contains_key("session.timeout.ms") {
+        if options.property("session.timeout.ms").is_none() {
             config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
             config.set("heartbeat.interval.ms", HEARTBEAT_MS);
         }
@@ -76,7 +79,7 @@ impl NodeGroup {
             wake: Box::new(wake),
             client_log: ClientLog::new("nodes"),
         };
-        let consumer: BaseConsumer<NodeGroupListener> = config
+        let consumer: Live<BaseConsumer<NodeGroupListener>> = config
             .create_with_context(tidings)
             .map_err(|error| io("a member of the nodes' group", &error))?;
         consumer.subscribe(&[&topic]).map_err(|error| io("joining the nodes' group", &error))?;
@@ -131,11 +134,37 @@ impl NodeGroup {
 }
 
 /// The same for a process that is not a member.
-pub(crate) fn live(asker: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<String>, Error> {
-    Ok(all(rolls(asker, options)?))
+pub(crate) fn live(asker: &Live<BaseConsumer<ClientLog>>, options: &Options) -> Result<Vec<String>, Error> {
+    let names = all(rolls(asker, options)?);
+    if names.is_empty() {
+        may_be_described(options)?;
+    }
+    Ok(names)
 }
 
-fn asker(options: &Options) -> Result<BaseConsumer<ClientLog>, Error> {
+/// Brokers that deny the description of a group list none.
+///
+/// # Errors
+/// `Denied`
+fn may_be_described(options: &Options) -> Result<(), Error> {
+    let role = "nodes-asker";
+    let member = options.member(GROUP, FOLLOW_WAIT).create_with_context(ClientLog::new(role));
+    let member: Live<BaseConsumer<ClientLog>> = member.map_err(|error| io("a client", &error))?;
+    let mut list = TopicPartitionList::new();
+    list.add_partition(&options.topic("control"), 0);
+    let group = options.group(GROUP);
+    let needs = [(AclOperation::Read, AclResource::Group(&group))];
+    match member.committed_offsets(list, TOLD_WITHIN) {
+        Ok(_) => Ok(()),
+        Err(error) => match member.principal().fault("who is in the group of the nodes", &error, &needs) {
+            denied @ Error::Denied { .. } => Err(denied),
+            // It comes into being with its first member.
+            _passing => Ok(()),
+        },
+    }
+}
+
+fn asker(options: &Options) -> Result<Live<BaseConsumer<ClientLog>>, Error> {
     let role = "nodes-asker";
     let asker = options.client(role).create_with_context(ClientLog::new(role));
     asker.map_err(|error| io("a client", &error))
@@ -143,7 +172,7 @@ fn asker(options: &Options) -> Result<BaseConsumer<ClientLog>, Error> {
 
 /// The group as each broker that answers has it. A client's request fails while the client still knows a dead broker, for
 /// minutes; a new client knows only live ones.
-fn rolls(asker_so_far: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<Roll>, Error> {
+fn rolls(asker_so_far: &Live<BaseConsumer<ClientLog>>, options: &Options) -> Result<Vec<Roll>, Error> {
     let group = format!("{}{GROUP}", options.prefix);
     librdkafka::rolls(asker_so_far.client(), &group, TOLD_WITHIN).or_else(|refusal| {
         tracing::debug!(%refusal, "the members are requested again by a new client");

@@ -13,15 +13,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_log::{AppendDone, Appended, Error, Offset, PartitionId};
 use parking_lot::{Mutex, RwLock};
-use rdkafka::config::ClientConfig;
+use rdkafka::error::KafkaError;
 use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 use rdkafka::statistics::Statistics;
 
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
+use crate::client::settings::ClientSettings;
 use crate::client::statistics::Meter;
 use crate::errors::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
+use crate::permissions::{AclOperation, AclResource};
 use crate::stats::{KafkaCounters, add};
 
 /// Bytes after which a round takes no further append: a produce request carries 1,000,000.
@@ -105,7 +108,7 @@ impl AckWait {
 
 /// A producer and its thread.
 struct Slot {
-    producer: RwLock<Option<BaseProducer<JournalDeliveries>>>,
+    producer: RwLock<Option<Live<BaseProducer<JournalDeliveries>>>>,
     broken: AtomicBool,
 }
 
@@ -116,7 +119,7 @@ struct Shared {
     ends: Vec<AtomicU64>,
     slots: Vec<Slot>,
     closing: AtomicBool,
-    config: ClientConfig,
+    config: ClientSettings,
     rounds_max: usize,
     waiting_items_max: usize,
     waiting_bytes_max: usize,
@@ -229,11 +232,16 @@ impl Drop for Journal {
 }
 
 impl Shared {
-    fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<JournalDeliveries>, Error> {
+    fn new_producer(self: &Arc<Self>) -> Result<Live<BaseProducer<JournalDeliveries>>, Error> {
         let meter = Meter::of_journal(&self.counters.traffic);
         let context =
             JournalDeliveries { shared: Arc::clone(self), client_log: ClientLog::new("journal"), meter };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
+    }
+
+    fn explain(&self, error: &KafkaError) -> String {
+        let needs = [(AclOperation::Write, AclResource::Topic(&self.topic))];
+        self.config.principal().explain(error, &needs)
     }
 
     fn slot_of(&self, lane: usize) -> usize {
@@ -305,7 +313,7 @@ impl Shared {
                     BaseRecord::with_opaque_to(&self.topic, ticket).partition(lane_id as i32).payload(bytes);
                 if let Err((error, _)) = producer.send(record) {
                     // Not taken: the producer has ended. Its thread answers all that is under way.
-                    round.flights.lock()[flight].failed = Some(error.to_string());
+                    round.flights.lock()[flight].failed = Some(self.explain(&error));
                     lane.doubtful = true;
                     self.slots[self.slot_of(lane_id)].broken.store(true, Ordering::Release);
                     return;
@@ -510,7 +518,7 @@ impl ProducerContext for JournalDeliveries {
                     .map(|offset| (offset, stamp_ms))
                     .map_err(|_| "acknowledged without an offset".to_owned())
             }
-            Err((error, _)) => Err(error.to_string()),
+            Err((error, _)) => Err(self.shared.explain(error)),
         };
         self.shared.delivered(&ticket, outcome);
     }

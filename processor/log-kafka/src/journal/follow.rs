@@ -16,6 +16,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use crate::client::consumer::{Follows, Leaders, NextMessage, follower, next, place};
+use crate::client::librdkafka::Live;
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::group_context::GroupContext;
@@ -52,7 +53,7 @@ struct Follower {
 
 struct Shared {
     topic: String,
-    consumer: BaseConsumer<Follows>,
+    consumer: Live<BaseConsumer<Follows>>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
     context: Arc<GroupContext>,
     closing: AtomicBool,
@@ -152,7 +153,7 @@ impl Shared {
         let mut within = POLL;
         while !self.closing.load(Ordering::Acquire) {
             let brought = within.is_zero();
-            match next(&self.consumer, "following the journals", within) {
+            match next(&self.consumer, &self.topic, "following the journals", within) {
                 Ok(NextMessage::Message(message)) => {
                     self.bring(&message);
                     within = Duration::ZERO;

@@ -10,6 +10,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Timestamp};
 
 use crate::client::consumer::{Leaders, NextMessage, TopicEnds, assign, consumer, next};
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
@@ -20,7 +21,7 @@ const IDLE_MAX: usize = 4;
 
 /// A consumer, and its next offset.
 struct Cursor {
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
     partition: PartitionId,
     next: Offset,
     /// Known to be durable.
@@ -100,7 +101,7 @@ impl JournalReader {
                 Some(record) => record,
                 None => {
                     let left = deadline.saturating_duration_since(Instant::now());
-                    match next(&cursor.consumer, &what, left)? {
+                    match next(&cursor.consumer, &self.topic, &what, left)? {
                         NextMessage::Message(message) => {
                             let offset = message.offset() as Offset;
                             // A gap is never skipped: records were deleted that are not applied yet.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Topic};
-use rdkafka::config::ClientConfig;
 
+use crate::client::settings::ClientSettings;
 use crate::errors::{io_text, unknown};
 use crate::group_context::GroupContext;
 use crate::outputs::fence_table::FenceStatus;
@@ -155,7 +155,7 @@ impl Drop for PartitionGroup {
 struct GroupWorker {
     /// The transactional id.
     id: String,
-    config: ClientConfig,
+    config: ClientSettings,
     pause: Duration,
     partitions: std::ops::Range<PartitionId>,
     context: Arc<GroupContext>,

@@ -9,16 +9,18 @@ use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, PerTopic, Topic};
 use parking_lot::Mutex;
 use rdkafka::Message;
-use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::statistics::Statistics;
 
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
+use crate::client::settings::ClientSettings;
 use crate::client::statistics::Meter;
 use crate::errors::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
+use crate::permissions::{AclOperation, AclResource};
 use crate::record_format::HEADER;
 use crate::stats::{KafkaCounters, add};
 
@@ -67,17 +69,19 @@ pub(crate) type Reached = BTreeMap<(Topic, PartitionId), Offset>;
 #[derive(Default)]
 struct DeliveryReports {
     delivered: usize,
-    failed: Option<KafkaError>,
+    failed: Option<(KafkaError, Option<Topic>)>,
     reached: Reached,
 }
 
 pub(crate) struct Transactions {
-    producer: BaseProducer<OutputDeliveries>,
+    producer: Live<BaseProducer<OutputDeliveries>>,
     heard: Arc<Mutex<DeliveryReports>>,
     topics: Arc<PerTopic<String>>,
     timeout: Duration,
     rouse: WakeUp,
     is_spent: Cell<bool>,
+    /// The transactional id.
+    id: String,
 }
 
 /// Sees to a coordinator that may rest, see `coordinator_wakeup.rs`; never waits.
@@ -85,14 +89,16 @@ pub(crate) type WakeUp = Box<dyn Fn() + Send>;
 
 /// A producer that has reached the brokers, and has taken nothing from anybody.
 pub(crate) struct Connected {
-    producer: BaseProducer<OutputDeliveries>,
+    producer: Live<BaseProducer<OutputDeliveries>>,
     heard: Arc<Mutex<DeliveryReports>>,
+    /// The transactional id.
+    id: String,
 }
 
 impl Connected {
     /// Makes it, and lets it connect.
     pub(crate) fn open(
-        config: &ClientConfig,
+        config: &ClientSettings,
         topics: &PerTopic<String>,
         timeout: Duration,
         counters: &KafkaCounters,
@@ -102,13 +108,14 @@ impl Connected {
         let context =
             OutputDeliveries { heard: Arc::clone(&heard), client_log: ClientLog::new("outputs"), meter };
         let made = config.create_with_context(context);
-        let producer: BaseProducer<OutputDeliveries> =
+        let producer: Live<BaseProducer<OutputDeliveries>> =
             made.map_err(|error| io("a transactional producer", &error))?;
         // Without a connection `init_transactions` looks again only after 500 ms.
         let topic = Some(topics[Topic::Changelog].as_str());
         let metadata = producer.client().fetch_metadata(topic, timeout);
         metadata.map_err(|error| io("reaching the brokers for transactions", &error))?;
-        Ok(Connected { producer, heard })
+        let id = config.get("transactional.id").unwrap_or_default().to_owned();
+        Ok(Connected { producer, heard, id })
     }
 
     /// Serves what the client has to say while nothing is to be done.
@@ -124,7 +131,7 @@ impl Connected {
         timeout: Duration,
         rouse: WakeUp,
     ) -> Result<Transactions, Error> {
-        let Self { producer, heard } = self;
+        let Self { producer, heard, id } = self;
         let began = Instant::now();
         let mut roused = began;
         loop {
@@ -138,7 +145,7 @@ impl Connected {
             match producer.init_transactions(left.min(step)) {
                 Ok(()) => {
                     let is_spent = Cell::new(false);
-                    return Ok(Transactions { producer, heard, topics, timeout, rouse, is_spent });
+                    return Ok(Transactions { producer, heard, topics, timeout, rouse, is_spent, id });
                 }
                 Err(error) if is_retriable(&error) && !left.is_zero() => {}
                 Err(error) => {
@@ -146,7 +153,8 @@ impl Connected {
                     for _line in 0..LINES_MAX {
                         producer.poll(Duration::ZERO);
                     }
-                    return Err(io("taking a transactional id", &error));
+                    let needs = [(AclOperation::Write, AclResource::TransactionalId(&id))];
+                    return Err(producer.principal().fault("taking a transactional id", &error, &needs));
                 }
             }
         }
@@ -193,7 +201,7 @@ impl Transactions {
         // are not records: it may rise again at any time.)
         add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
         let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
-        self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
+        self.producer.commit_transaction(left).map_err(|error| self.lost("commit", &error, None))?;
         self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
         counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
         add(&counters.transactions, 1);
@@ -209,7 +217,7 @@ impl Transactions {
         let (_, deadline) = self.write(records, Instant::now())?;
         let drained = Instant::now();
         let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
-        self.producer.abort_transaction(left).map_err(|error| lost("abort", &error))?;
+        self.producer.abort_transaction(left).map_err(|error| self.lost("abort", &error, None))?;
         self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
         Ok(())
     }
@@ -222,7 +230,7 @@ impl Transactions {
     ) -> Result<(usize, Instant), TransactionLost> {
         let deadline = begun + self.timeout;
         *self.heard.lock() = DeliveryReports::default();
-        self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
+        self.producer.begin_transaction().map_err(|error| self.lost("begin", &error, None))?;
         let mut sent = 0;
         for record in records {
             self.send(&record)?;
@@ -248,7 +256,20 @@ impl Transactions {
                 .key(record.key)
                 .headers(headers);
         outgoing.payload = record.value;
-        self.producer.send(outgoing).map_err(|(error, _)| lost("send", &error))
+        self.producer.send(outgoing).map_err(|(error, _)| self.lost("send", &error, Some(record.topic)))
+    }
+
+    /// `topic`: of the record.
+    fn lost(&self, step: &str, error: &KafkaError, topic: Option<Topic>) -> TransactionLost {
+        let mut needs = vec![(AclOperation::Write, AclResource::TransactionalId(&self.id))];
+        needs.extend(topic.map(|topic| (AclOperation::Write, AclResource::Topic(&self.topics[topic]))));
+        let why = self.producer.principal().explain(error, &needs);
+        let detail = format!("{step} of a transaction: {why}");
+        if error.rdkafka_error_code().is_some_and(is_fence) {
+            TransactionLost::Fenced(detail)
+        } else {
+            TransactionLost::Unknown(detail)
+        }
     }
 
     /// Waits until every record is delivered, and until the client has taken the last one off its count too.
@@ -260,8 +281,8 @@ impl Transactions {
                 let mut heard = self.heard.lock();
                 (heard.delivered, heard.failed.take())
             };
-            if let Some(error) = failed {
-                return Err(lost("delivery", &error));
+            if let Some((error, topic)) = failed {
+                return Err(self.lost("delivery", &error, topic));
             }
             if delivered == sent && self.producer.in_flight_count() == 0 {
                 return Ok(());
@@ -278,15 +299,6 @@ impl Transactions {
             }
             std::thread::sleep(REST);
         }
-    }
-}
-
-fn lost(step: &str, error: &KafkaError) -> TransactionLost {
-    let detail = format!("{step} of a transaction: {error}");
-    if error.rdkafka_error_code().is_some_and(is_fence) {
-        TransactionLost::Fenced(detail)
-    } else {
-        TransactionLost::Unknown(detail)
     }
 }
 
@@ -316,17 +328,18 @@ impl ProducerContext for OutputDeliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, opaque: usize) {
         let mut heard = self.heard.lock();
+        let topic = Topic::all().nth(opaque >> 32);
         match result {
             Ok(message) => {
                 heard.delivered += 1;
-                let Some(topic) = Topic::all().nth(opaque >> 32) else { return };
+                let Some(topic) = topic else { return };
                 let place = (topic, (opaque & 0xffff_ffff) as PartitionId);
                 let next = message.offset() as Offset + 1;
                 let reached = heard.reached.entry(place).or_default();
                 *reached = next.max(*reached);
             }
             Err((error, _)) => {
-                heard.failed.get_or_insert_with(|| error.clone());
+                heard.failed.get_or_insert_with(|| (error.clone(), topic));
             }
         }
     }

@@ -9,6 +9,7 @@ use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::{Leaders, TopicEnds, consumer, scan};
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::errors::corrupt;
 use crate::options::{Isolation, Options};
@@ -38,7 +39,7 @@ pub(crate) struct Committed {
 }
 
 struct RestoreClient {
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
     leaders: Leaders,
 }
 

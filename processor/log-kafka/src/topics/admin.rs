@@ -15,13 +15,16 @@ use rdkafka::admin::{
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::errors::{answered, io, io_text, refused};
 use crate::options::Options;
+use crate::permissions::{AclDenial, AclOperation, AclResource};
 use crate::topics::definition::{ExistingTopic, TopicDefinition};
+use crate::topics::permitted::{TopicsUse, denials};
 
 pub(crate) struct Admin {
-    client: AdminClient<ClientLog>,
+    client: Live<AdminClient<ClientLog>>,
     servers: String,
     timeout: Duration,
 }
@@ -63,8 +66,11 @@ impl Admin {
         let resources: Vec<_> = names.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let described = self.wait(self.client.describe_configs(&resources, &self.asked()))?;
         let described = described.map_err(|error| io("the settings of the topics", &error))?;
-        for described in described {
-            let described = described.map_err(|code| answered("the settings of a topic", code))?;
+        // The answers come in the order of the question.
+        for (name, described) in names.iter().zip(described) {
+            let described = described.map_err(|code| {
+                self.refusal(&format!("the settings of {name}"), code, AclOperation::DescribeConfigs, name)
+            })?;
             let OwnedResourceSpecifier::Topic(name) = described.specifier else { continue };
             let settings = described.entries.into_iter();
             let settings = settings.filter_map(|entry| Some((entry.name, entry.value?))).collect();
@@ -107,7 +113,10 @@ impl Admin {
                 Err((_, RDKafkaErrorCode::InvalidReplicationFactor)) => {
                     return Err(self.too_few_brokers(wanted));
                 }
-                Err((name, code)) => return Err(answered(&format!("making the topic {name}"), code)),
+                Err((name, code)) => {
+                    let what = format!("making the topic {name}");
+                    return Err(self.refusal(&what, code, AclOperation::Create, &name));
+                }
             }
         }
         Ok(())
@@ -130,7 +139,10 @@ impl Admin {
             match result {
                 Ok(_)
                 | Err((_, RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic)) => {}
-                Err((name, code)) => return Err(answered(&format!("removing the topic {name}"), code)),
+                Err((name, code)) => {
+                    let what = format!("removing the topic {name}");
+                    return Err(self.refusal(&what, code, AclOperation::Delete, &name));
+                }
             }
         }
         Ok(())
@@ -143,11 +155,23 @@ impl Admin {
         let below = i64::try_from(below).map_err(|_| io_text(format!("{what} below {below}")))?;
         list.add_partition_offset(topic, partition, At::Offset(below)).map_err(|error| io(&what, &error))?;
         let deleted = self.wait(self.client.delete_records(&list, &self.asked()))?;
-        let deleted = deleted.map_err(|error| io(&what, &error))?;
-        for element in deleted.elements() {
-            element.error().map_err(|error| io(&what, &error))?;
+        let needs = [(AclOperation::Delete, AclResource::Topic(topic))];
+        let fault = |error| self.client.principal().fault(&what, &error, &needs);
+        for element in deleted.map_err(fault)?.elements() {
+            element.error().map_err(fault)?;
         }
         Ok(())
+    }
+
+    /// What is denied of a task on the topics.
+    pub(crate) fn denials(&self, options: &Options, task: TopicsUse) -> Result<Vec<AclDenial>, Error> {
+        denials(&self.client, options, task)
+    }
+
+    /// What a broker answered to a wish that concerns a topic.
+    fn refusal(&self, what: &str, code: RDKafkaErrorCode, operation: AclOperation, topic: &str) -> Error {
+        let denial = self.client.principal().denial(code, &[(operation, AclResource::Topic(topic))]);
+        denial.map_or_else(|| answered(what, code), AclDenial::into_error)
     }
 
     fn asked(&self) -> AdminOptions {

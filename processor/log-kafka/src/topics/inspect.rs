@@ -10,21 +10,26 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::librdkafka;
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::{io, missing, refused};
 use crate::options::{Isolation, Options};
+use crate::permissions::{AclDenial, AclOperation, AclResource};
 use crate::record_format::PositionRow;
 use crate::topics::Difference;
 use crate::topics::admin::Admin;
+use crate::topics::permitted::TopicsUse;
 use crate::{record_format, topic_id, topics};
 
 /// Offsets that are first searched for the last position of a partition; each commit ends with one.
 const LOOK_BACK: Offset = 4_096;
 
 /// What there is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Inspection {
+    /// What the brokers deny; then nothing else was looked at.
+    pub denials: Vec<AclDenial>,
     /// What differs from how the topics must be.
     pub differences: Vec<Difference>,
     /// The journals, as far as the topics are there.
@@ -92,6 +97,21 @@ pub struct CommandsReport {
 /// # Errors
 /// `Io`: no broker answers, or it does not let us look; `Refused`: the settings are wrong.
 pub fn inspect(options: &Options) -> Result<Inspection, Error> {
+    options.validate()?;
+    let denials = Admin::open(options)?.denials(options, TopicsUse::Inspect)?;
+    if !denials.is_empty() {
+        return Ok(Inspection { denials, ..Inspection::default() });
+    }
+    match look(options) {
+        Err(Error::Denied { detail, fix }) => {
+            let denials = vec![AclDenial { denied: detail, fix }];
+            Ok(Inspection { denials, ..Inspection::default() })
+        }
+        looked => looked,
+    }
+}
+
+fn look(options: &Options) -> Result<Inspection, Error> {
     let differences = topics::check(options)?;
     let is_missing = |name: &str| {
         let name = options.topic(name);
@@ -110,15 +130,15 @@ pub fn inspect(options: &Options) -> Result<Inspection, Error> {
     if !is_missing("commands") {
         commands = examiner.commands()?;
     }
-    Ok(Inspection { differences, journals, open, commands })
+    Ok(Inspection { denials: Vec::new(), differences, journals, open, commands })
 }
 
 struct Examiner<'a> {
     options: &'a Options,
     admin: Admin,
     ends: Arc<TopicEnds>,
-    uncommitted: BaseConsumer<ClientLog>,
-    committed: BaseConsumer<ClientLog>,
+    uncommitted: Live<BaseConsumer<ClientLog>>,
+    committed: Live<BaseConsumer<ClientLog>>,
 }
 
 /// Gets key, value and stamp in ms of a record; false ends it.
@@ -210,7 +230,7 @@ impl<'a> Examiner<'a> {
 
     fn scan(
         &self,
-        consumer: &BaseConsumer<ClientLog>,
+        consumer: &Live<BaseConsumer<ClientLog>>,
         topic: &str,
         partition: PartitionId,
         range: Range<Offset>,
@@ -249,20 +269,25 @@ impl<'a> Examiner<'a> {
     fn commands(&self) -> Result<Vec<CommandsReport>, Error> {
         let topic = self.options.topic("commands");
         let timeout = self.options.call_timeout();
-        let member: BaseConsumer<ClientLog> = self
+        let member: Live<BaseConsumer<ClientLog>> = self
             .options
             .member("ingress", std::time::Duration::from_millis(100))
             .create_with_context(ClientLog::new("examiner"))
             .map_err(|error| io("a consumer", &error))?;
-        let id = librdkafka::topic_id(member.client(), &topic, timeout)?.ok_or_else(|| missing(&topic))?;
+        let id = librdkafka::topic_id(&member, &topic, timeout)?.ok_or_else(|| missing(&topic))?;
         let mut list = TopicPartitionList::new();
         let partitions = self.partitions(&topic)?;
         for partition in 0..partitions {
             list.add_partition(&topic, partition as i32);
         }
         let committed = member.committed_offsets(list, timeout);
-        let committed =
-            committed.map_err(|error| io("what the group of the ingress has committed", &error))?;
+        let group = self.options.group("ingress");
+        let needs = [
+            (AclOperation::Describe, AclResource::Group(&group)),
+            (AclOperation::Describe, AclResource::Topic(&topic)),
+        ];
+        let what = "what the group of the ingress has committed";
+        let committed = committed.map_err(|error| member.principal().fault(what, &error, &needs))?;
         let of = |partition: PartitionId| {
             let bounds = self.ends.range(&topic, partition as i32, Isolation::Committed)?;
             let element = committed.find_partition(&topic, partition as i32);

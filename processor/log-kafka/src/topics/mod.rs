@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod definition;
 pub mod inspect;
+pub(crate) mod permitted;
 mod setup;
 pub mod topic_io;
 

@@ -8,9 +8,11 @@ use crate::client::consumer::TopicEnds;
 use crate::control::control_topic::ControlTopic;
 use crate::errors::refused;
 use crate::options::Options;
+use crate::permissions::AclDenial;
 use crate::record_format::Incarnation;
 use crate::topics::admin::Admin;
 use crate::topics::definition::{Difference, plan, wanted};
+use crate::topics::permitted::TopicsUse;
 
 /// How often it is checked whether created topics are listed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -20,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// No broker answers, or it does not let us look.
 pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
     options.validate()?;
-    let admin = Admin::open(options)?;
+    let admin = permitted(options)?;
     let ends = std::sync::Arc::new(TopicEnds::open(options)?);
     let partitions = match recorded(options, &admin, &ends)? {
         Some(incarnation) => incarnation.partitions,
@@ -45,7 +47,7 @@ pub struct Creation {
 pub fn create(options: &Options) -> Result<Creation, Error> {
     options.validate()?;
     let mut created = Vec::new();
-    let admin = Admin::open(options)?;
+    let admin = permitted(options)?;
     let ends = std::sync::Arc::new(TopicEnds::open(options)?);
     let fixed = match recorded(options, &admin, &ends)? {
         Some(fixed) => fixed,
@@ -99,6 +101,13 @@ pub fn remove(options: &Options) -> Result<(), Error> {
     let topics = wanted(options, 1);
     let names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
     Admin::open(options)?.remove(&names)
+}
+
+/// Where topics may be looked at: what may not be described would count as missing.
+fn permitted(options: &Options) -> Result<Admin, Error> {
+    let admin = Admin::open(options)?;
+    let denials = admin.denials(options, TopicsUse::CheckTopics)?;
+    if denials.is_empty() { Ok(admin) } else { Err(AclDenial::all(denials)) }
 }
 
 /// What was fixed when the topics were made, if they were.

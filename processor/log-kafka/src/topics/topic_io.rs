@@ -17,10 +17,14 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{FOLLOW_WAIT, is_lasting, left_until, range};
 use crate::client::librdkafka;
+use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
+use crate::client::settings::ClientSettings;
 use crate::errors::{io, missing, refused, unknown};
 use crate::options::{Isolation, Options};
+use crate::permissions::{AclOperation, AclResource};
 use crate::topics::admin::Admin;
+use crate::topics::permitted::{exists, unlisted};
 
 /// How often a producer is polled for deliveries.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -67,7 +71,7 @@ pub enum TailStep {
 /// Reads a topic outside of any group; it commits nothing.
 pub struct TopicTail {
     topic: String,
-    consumer: BaseConsumer<ClientLog>,
+    consumer: Live<BaseConsumer<ClientLog>>,
     /// Partitions whose end was not met yet.
     open: BTreeSet<PartitionId>,
     has_ended: bool,
@@ -87,7 +91,7 @@ impl TopicTail {
         options.validate()?;
         let config = options.consumer("public", Isolation::Committed, FOLLOW_WAIT);
         let made = config.create_with_context(ClientLog::new("public"));
-        let consumer: BaseConsumer<ClientLog> = made.map_err(|error| io("a consumer", &error))?;
+        let consumer: Live<BaseConsumer<ClientLog>> = made.map_err(|error| io("a consumer", &error))?;
         let all = partitions(&consumer, topic, options.call_timeout())?;
         let open: BTreeSet<_> = match partition {
             Some(one) if one < all => [one].into(),
@@ -124,7 +128,9 @@ impl TopicTail {
                     }
                 }
                 Some(Err(error)) if is_lasting(&error) => {
-                    return Err(io(&format!("reading {}", self.topic), &error));
+                    let principal = self.consumer.principal();
+                    let needs = [(AclOperation::Read, AclResource::Topic(&self.topic))];
+                    return Err(principal.fault(&format!("reading {}", self.topic), &error, &needs));
                 }
                 // Connections that break are made again.
                 Some(Err(_)) => {}
@@ -135,18 +141,18 @@ impl TopicTail {
     }
 }
 
-fn partitions(consumer: &BaseConsumer<ClientLog>, topic: &str, within: Duration) -> Result<u32, Error> {
+fn partitions(consumer: &Live<BaseConsumer<ClientLog>>, topic: &str, within: Duration) -> Result<u32, Error> {
     // Metadata of all topics is requested, because a request for one may create it.
     let metadata = consumer.fetch_metadata(None, within).map_err(|error| io("no broker answers", &error))?;
     let found = metadata.topics().iter().find(|found| found.name() == topic);
     match found.map(|found| found.partitions().len() as u32) {
-        None | Some(0) => Err(missing(topic)),
+        None | Some(0) => Err(unlisted(consumer, topic, within)),
         Some(count) => Ok(count),
     }
 }
 
 fn start(
-    consumer: &BaseConsumer<ClientLog>,
+    consumer: &Live<BaseConsumer<ClientLog>>,
     topic: &str,
     partition: PartitionId,
     from: From,
@@ -212,7 +218,7 @@ pub enum Ending {
 
 /// Produces records, acknowledged by all in-sync replicas, each once.
 pub struct Producer {
-    producer: BaseProducer<ProducerReports>,
+    producer: Live<BaseProducer<ProducerReports>>,
     reports: Arc<Mutex<Reported>>,
     /// Topics that were seen to be there.
     known: BTreeSet<String>,
@@ -240,11 +246,13 @@ impl Producer {
         config.set("transaction.timeout.ms", options.transaction_timeout_ms.to_string());
         let producer = Self::made(options, &mut config)?;
         let taken = producer.producer.init_transactions(producer.timeout);
-        taken.map_err(|error| io("taking a transactional id", &error))?;
+        let needs = [(AclOperation::Write, AclResource::TransactionalId(transactional_id))];
+        let principal = producer.producer.principal();
+        taken.map_err(|error| principal.fault("taking a transactional id", &error, &needs))?;
         Ok(producer)
     }
 
-    fn made(options: &Options, config: &mut rdkafka::ClientConfig) -> Result<Self, Error> {
+    fn made(options: &Options, config: &mut ClientSettings) -> Result<Self, Error> {
         // As Java's producers do, so that a key goes where it went before.
         config.set("partitioner", "murmur2_random");
         let reports: Arc<Mutex<Reported>> = Arc::default();
@@ -265,7 +273,7 @@ impl Producer {
         for (number, record) in records.iter().enumerate() {
             self.hand_over(number, record)?;
         }
-        self.await_all(records.len())
+        self.await_all(records)
     }
 
     /// The same in one transaction, which is ended as it is said.
@@ -310,13 +318,11 @@ impl Producer {
         if self.known.contains(topic) {
             return Ok(());
         }
-        match librdkafka::topic_id(self.producer.client(), topic, self.timeout)? {
-            Some(_) => {
-                self.known.insert(topic.to_owned());
-                Ok(())
-            }
-            None => Err(missing(topic)),
+        if !exists(&self.producer, topic, AclOperation::Write, self.timeout)? {
+            return Err(missing(topic));
         }
+        self.known.insert(topic.to_owned());
+        Ok(())
     }
 
     fn hand_over(&self, number: usize, record: &OutgoingRecord<'_>) -> Result<(), Error> {
@@ -334,7 +340,8 @@ impl Producer {
         })
     }
 
-    fn await_all(&self, count: usize) -> Result<Vec<RecordPosition>, Error> {
+    fn await_all(&self, records: &[OutgoingRecord<'_>]) -> Result<Vec<RecordPosition>, Error> {
+        let count = records.len();
         // The client's own bound ends it; ours is for one that hangs.
         let deadline = Instant::now() + self.timeout * 2;
         while self.reports.lock().len() < count {
@@ -344,12 +351,20 @@ impl Producer {
             self.producer.poll(LOOK_EVERY);
         }
         let reports = std::mem::take(&mut *self.reports.lock());
-        reports.into_values().map(|report| report.map_err(unknown)).collect()
+        let fault = |error: &KafkaError, record: &OutgoingRecord<'_>| {
+            let needs = [(AclOperation::Write, AclResource::Topic(record.topic))];
+            match self.producer.principal().fault("a record", error, &needs) {
+                denied @ Error::Denied { .. } => denied,
+                _other => unknown(error.to_string()),
+            }
+        };
+        let reports = reports.into_values().zip(records);
+        reports.map(|(report, record)| report.map_err(|error| fault(&error, record))).collect()
     }
 }
 
 /// Delivery reports, by the number of the record.
-type Reported = BTreeMap<usize, Result<RecordPosition, String>>;
+type Reported = BTreeMap<usize, Result<RecordPosition, KafkaError>>;
 
 struct ProducerReports {
     reports: Arc<Mutex<Reported>>,
@@ -365,7 +380,7 @@ impl ProducerContext for ProducerReports {
     fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
         let report = match result {
             Ok(message) => Ok((message.partition() as PartitionId, message.offset() as Offset)),
-            Err((error, _)) => Err(error.to_string()),
+            Err((error, _)) => Err(error.clone()),
         };
         self.reports.lock().insert(number, report);
     }
@@ -400,7 +415,7 @@ impl Trimmer {
 pub fn topic(options: &Options, name: &str) -> Result<ConsumedTopic, Error> {
     options.validate()?;
     let client = options.client("public").create_with_context(ClientLog::new("public"));
-    let client: BaseConsumer<ClientLog> = client.map_err(|error| io("a client", &error))?;
-    let incarnation = librdkafka::topic_id(client.client(), name, options.call_timeout())?;
+    let client: Live<BaseConsumer<ClientLog>> = client.map_err(|error| io("a client", &error))?;
+    let incarnation = librdkafka::topic_id(&client, name, options.call_timeout())?;
     Ok(ConsumedTopic { name: name.to_owned(), incarnation: incarnation.ok_or_else(|| missing(name))? })
 }

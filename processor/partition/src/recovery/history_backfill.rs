@@ -176,7 +176,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         let asked_at = backfill.asked_at.take();
         let slice = match slice {
             Ok(slice) => slice,
-            Err(error @ (LogError::Io { .. } | LogError::Busy { .. } | LogError::Unknown { .. })) => {
+            Err(
+                error @ (LogError::Io { .. }
+                | LogError::Busy { .. }
+                | LogError::Unknown { .. }
+                | LogError::Denied { .. }),
+            ) => {
                 backfill.refused(self.context.id, &error, now_ms);
                 return Ok(());
             }
