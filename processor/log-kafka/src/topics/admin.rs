@@ -13,6 +13,7 @@ use rdkafka::admin::{
     AdminClient, AdminOptions, NewTopic, OwnedResourceSpecifier, ResourceSpecifier, TopicReplication,
 };
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::metadata::Metadata;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::librdkafka::Live;
@@ -43,10 +44,7 @@ impl Admin {
         &self,
         wanted: &[TopicDefinition],
     ) -> Result<BTreeMap<String, ExistingTopic>, Error> {
-        let metadata = self.client.inner().fetch_metadata(None, self.timeout);
-        let metadata = metadata.map_err(|error| {
-            io_text(format!("no broker of bootstrap.servers = {} answers: {error}", self.servers))
-        })?;
+        let metadata = self.metadata()?;
         let mut topics = BTreeMap::new();
         for topic in metadata.topics().iter().filter(|topic| wanted.iter().any(|w| w.name == topic.name())) {
             let replicas = topic.partitions().iter().map(|partition| partition.replicas().len());
@@ -163,8 +161,17 @@ impl Admin {
         Ok(())
     }
 
+    fn metadata(&self) -> Result<Metadata, Error> {
+        let metadata = self.client.inner().fetch_metadata(None, self.timeout);
+        metadata.map_err(|error| {
+            io_text(format!("no broker of bootstrap.servers = {} answers: {error}", self.servers))
+        })
+    }
+
     /// What is denied of a task on the topics.
     pub(crate) fn denials(&self, options: &Options, task: TopicsUse) -> Result<Vec<AclDenial>, Error> {
+        // It says why no broker answers, such as that a login fails; a description says that time is up.
+        self.metadata()?;
         denials(&self.client, options, task)
     }
 
