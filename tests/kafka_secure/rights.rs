@@ -69,18 +69,6 @@ fn principals() -> Vec<Principal> {
         Principal { name: "plan", words: &["topics", "plan"], code: 0, rights: checks() },
         Principal { name: "check", words: &["topics", "check"], code: 0, rights: checks() },
         Principal {
-            name: "create",
-            words: &["topics", "create"],
-            code: 0,
-            rights: vec![
-                topic("", Create, "Create on the topic P.control"),
-                topic("", Describe, "Describe on the topics P."),
-                topic("", DescribeConfigs, "DescribeConfigs on the topic P.control"),
-                topic("control", Read, "Read on the topic P.control"),
-                topic("control", Write, "Write on the topic P.control"),
-            ],
-        },
-        Principal {
             name: "doctor",
             words: &["doctor"],
             code: 0,
@@ -120,6 +108,18 @@ fn principals() -> Vec<Principal> {
             words: &["rejections", "export"],
             code: 0,
             rights: vec![topic("rejections", Read, "Read on the topic P.rejections")],
+        },
+        Principal {
+            name: "create",
+            words: &["topics", "create"],
+            code: 0,
+            rights: vec![
+                topic("", Create, "Create on the topic P.control"),
+                topic("", Describe, "Describe on the topics P."),
+                topic("", DescribeConfigs, "DescribeConfigs on the topic"),
+                topic("control", Read, "Read on the topic P.control"),
+                topic("control", Write, "Write on the topic P.control"),
+            ],
         },
     ]
 }

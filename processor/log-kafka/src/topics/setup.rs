@@ -80,6 +80,7 @@ pub fn create(options: &Options) -> Result<Creation, Error> {
     let missing: Vec<_> = topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect();
     admin.create(&missing)?;
     created.extend(missing.iter().map(|topic| topic.name.clone()));
+    refuse_denied(options, &admin)?;
     // A broker acknowledges a topic before it lists it.
     let deadline = Instant::now() + options.call_timeout();
     loop {
@@ -106,8 +107,13 @@ pub fn remove(options: &Options) -> Result<(), Error> {
 /// Where topics may be looked at: what may not be described would count as missing.
 fn permitted(options: &Options) -> Result<Admin, Error> {
     let admin = Admin::open(options)?;
+    refuse_denied(options, &admin)?;
+    Ok(admin)
+}
+
+fn refuse_denied(options: &Options, admin: &Admin) -> Result<(), Error> {
     let denials = admin.denials(options, TopicsUse::CheckTopics)?;
-    if denials.is_empty() { Ok(admin) } else { Err(AclDenial::all(denials)) }
+    if denials.is_empty() { Ok(()) } else { Err(AclDenial::all(denials)) }
 }
 
 /// What was fixed when the topics were made, if they were.
