@@ -128,7 +128,8 @@ fn principals() -> Vec<Principal> {
 fn node_rights() -> Vec<(Right, &'static str)> {
     use Operation::{Delete, DescribeConfigs, Read, Write};
     vec![
-        topic("", Read, "Read on the topics P."),
+        // `everlog dev` looks at the topics first, as `topics create` does.
+        topic("", Read, "Read on the topic"),
         topic("", Write, "Write on the topics P."),
         topic("", DescribeConfigs, "DescribeConfigs on the topics P."),
         topic("journal", Delete, "Delete on the topic P.journal"),
