@@ -21,6 +21,7 @@ use crate::storage::row_directories::SetAside;
 use MetricKind::{Counts, Stands};
 pub use cluster::watch_cluster;
 pub use connections::{http_bytes, watch_calls, watch_listeners};
+pub use identities::watch_identities;
 pub use registry::watch_registry;
 pub use tls::watch_certificates;
 pub use waits::{watch_admission, watch_queues};
@@ -44,6 +45,7 @@ macro_rules! rows {
 
 mod cluster;
 mod connections;
+mod identities;
 #[cfg(test)]
 mod page;
 mod registry;

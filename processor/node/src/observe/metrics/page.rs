@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use expect_test::expect_file;
 
 use super::connections::{CALLS, HTTP, LISTENERS};
+use super::identities::{DENIED, IDENTITIES};
 use super::registry::{REGISTRY, REGISTRY_WORK};
 use super::tls::{CERTIFICATES, HANDSHAKES};
 use super::waits::{ADMISSION, QUEUES};
@@ -41,6 +42,8 @@ fn parts() -> Vec<MetricsPart> {
         part("", "", HTTP),
         part("TLS", "use", CERTIFICATES),
         part("", "reason", HANDSHAKES),
+        part("Identities, with `auth.enabled`", "", IDENTITIES),
+        part("", "reason", DENIED),
         part("Partitions", "partition", PARTITION),
         part("What waits for partitions", "partition", ADMISSION),
         part("Task queues", "", QUEUES),
