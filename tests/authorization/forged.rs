@@ -188,10 +188,13 @@ async fn keys_stand_in_no_log_line_no_metric_and_no_answer_and_admins_and_denial
         let (_, body) = page::ask(server.http_address(), "GET /subjects", &headers, "").await?;
         shown.push_str(&body);
     }
+    let long = CountWorkflowExecutionsRequest { namespace: "n".repeat(1 << 20), ..Default::default() };
+    ensure!(is_denied(&READER.send(&channel, long).await));
     shown.push_str(&page::get(server.metrics_address(), "/metrics").await?.1);
     let lines = std::fs::read_to_string(&log)?;
     ensure!(lines.contains("RegisterNamespace") && lines.contains("call of an administrator"), "{lines}");
     ensure!(lines.contains("call denied") && lines.contains("own-reader"), "{lines}");
+    ensure!(lines.lines().all(|line| line.len() < 8_192), "a line is as long as a name");
     shown.push_str(&lines);
     for caller in CALLERS {
         let key = caller.key();

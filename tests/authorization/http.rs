@@ -51,6 +51,12 @@ async fn a_command_needs_the_role_of_its_call_in_its_namespace() -> anyhow::Resu
         let told = ask(&server, caller, "POST /commands", &start(namespace)).await?;
         ensure!(told == status, "{} in {namespace}: {told}, not {status}", caller.name);
     }
+    // What cannot be read is a rejection of a writer, and nothing of a worker.
+    let value = json!({"type": "start", "start": {"workflow_type": "Order", "task_queue": "orders"}});
+    let headers = json!({"namespace": OTHER, "deliver-at": "x"});
+    let unreadable = json!({"key": "order-1", "value": value, "headers": headers}).to_string();
+    ensure!(ask(&server, WORKER, "POST /commands", &unreadable).await? == 403);
+    ensure!(ask(&server, ROOT, "POST /commands", &unreadable).await? == 422);
     let complete = command(OWN, "complete_activity", &json!({"activity_id": "1"}));
     for (caller, is_let_in) in [(READER, false), (OTHER_WRITER, false), (WORKER, true), (WRITER, true)] {
         let told = ask(&server, caller, "POST /commands", &complete).await?;
@@ -77,6 +83,8 @@ async fn topics_are_read_by_readers_of_the_cluster_and_schemas_by_all_who_are_kn
             ("POST /subjects/own-value", schema.as_str(), is_known),
             ("POST /subjects/own-value/versions", schema.as_str(), caller == ROOT),
             ("DELETE /subjects/own-value", "", caller == ROOT),
+            ("POST /apis/registry/v2/groups/default/artifacts", schema.as_str(), caller == ROOT),
+            ("POST /subjects/own-value/versions/", schema.as_str(), caller == ROOT),
             ("PUT /config", r#"{"compatibility": "FULL"}"#, caller == ROOT),
         ] {
             let told = ask(&server, caller, what, body).await?;

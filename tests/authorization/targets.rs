@@ -17,7 +17,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::callers::{
-    BOTH_WRITER, Caller, OTHER, OTHER_WRITER, OWN, READER, WORKER, WRITER, is_denied, serve,
+    BOTH_WRITER, Caller, OTHER, OTHER_WRITER, OWN, READER, UNKNOWN, WORKER, WRITER, is_denied, serve,
 };
 
 /// A workflow that nobody ends waits for its worker.
@@ -232,6 +232,17 @@ async fn commands_stay_in_their_namespace_unless_the_settings_say_otherwise() ->
     let task = take(WORKER, &channel, OWN).await?;
     let answer = complete(BOTH_WRITER, &channel, &task, vec![child_elsewhere()]).await;
     let refused = answer.err().context("it is refused")?;
+    ensure!(refused.message().contains("cross-namespace commands are not allowed"), "{refused:?}");
+    // The same of one that does not exist: the refusal does not tell.
+    WRITER.send(&channel, start(OWN, "curious")).await?;
+    let task = take(WORKER, &channel, OWN).await?;
+    let order = CommandAttributes::SignalExternal(Box::new(external_workflow::SignalOther {
+        namespace: UNKNOWN.into(),
+        execution: Some(Execution { workflow_id: "stranger".into(), run_id: String::new() }),
+        signal_name: "go".into(),
+        ..external_workflow::SignalOther::default()
+    }));
+    let refused = complete(WORKER, &channel, &task, vec![order]).await.err().context("it is refused")?;
     ensure!(refused.message().contains("cross-namespace commands are not allowed"), "{refused:?}");
     Ok(())
 }

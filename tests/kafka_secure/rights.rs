@@ -49,7 +49,7 @@ const START_AND_WAIT: &[&str] = &[
 ];
 
 fn principals() -> Vec<Principal> {
-    use Operation::{Create, Describe, DescribeConfigs, Read, Write};
+    use Operation::{Describe, DescribeConfigs, Read};
     let checks = || {
         vec![
             topic("control", Read, "Read on the topic P.control"),
@@ -57,14 +57,6 @@ fn principals() -> Vec<Principal> {
             topic("", DescribeConfigs, "DescribeConfigs on the topics P."),
         ]
     };
-    let looks = || {
-        vec![
-            topic("control", Read, "Read on the topic P.control"),
-            topic("journal", Describe, "Describe on the topic P.journal"),
-            named(Kind::Group, "nodes", Describe, "Read on the group P.nodes"),
-        ]
-    };
-    let produces = || topic("commands", Write, "Write on the topic P.commands");
     vec![
         Principal { name: "plan", words: &["topics", "plan"], code: 0, rights: checks() },
         Principal { name: "check", words: &["topics", "check"], code: 0, rights: checks() },
@@ -78,6 +70,24 @@ fn principals() -> Vec<Principal> {
                 named(Kind::Group, "", Describe, "Describe on the group P.ingress"),
             ],
         },
+    ]
+    .into_iter()
+    .chain(clients())
+    .collect()
+}
+
+/// Who steers a cluster, who sends commands, and who reads.
+fn clients() -> Vec<Principal> {
+    use Operation::{Create, Describe, DescribeConfigs, Read, Write};
+    let looks = || {
+        vec![
+            topic("control", Read, "Read on the topic P.control"),
+            topic("journal", Describe, "Describe on the topic P.journal"),
+            named(Kind::Group, "nodes", Describe, "Read on the group P.nodes"),
+        ]
+    };
+    let produces = || topic("commands", Write, "Write on the topic P.commands");
+    vec![
         // Nobody serves the partitions.
         Principal { name: "status", words: &["cluster", "status"], code: 3, rights: looks() },
         Principal {

@@ -8,14 +8,24 @@ use std::time::Instant;
 
 use crate::principal::Principal;
 
-/// Denials of one second that have a line of their own. The others are counted in the next one.
+/// Denials of one second that have a line of their own, of callers without an identity and of those with one. The others are
+/// counted in the next line.
 const DENIALS_PER_SECOND: u64 = 20;
+/// Bytes of a text of a caller in a line. A namespace that exists has a shorter name.
+const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Writes the lines of one node.
 #[derive(Debug)]
 pub struct Audit {
     began: Instant,
-    /// The second of the last denial, since `began`.
+    /// Of callers without an identity, and of those with one: nobody hides denials of insiders by a flood of others.
+    samples: [Sample; 2],
+}
+
+/// Which denials have a line.
+#[derive(Debug, Default)]
+struct Sample {
+    /// The second of the last denial, since the audit log began.
     second: AtomicU64,
     /// Denials of that second.
     denials: AtomicU64,
@@ -24,8 +34,7 @@ pub struct Audit {
 
 impl Default for Audit {
     fn default() -> Self {
-        let zero = AtomicU64::default;
-        Self { began: Instant::now(), second: zero(), denials: zero(), unwritten: zero() }
+        Self { began: Instant::now(), samples: Default::default() }
     }
 }
 
@@ -33,6 +42,7 @@ impl Audit {
     /// A call of an admin has ended. `outcome`: `OK`, or the code of its status.
     pub fn admin_call(&self, principal: Option<&Principal>, call: &str, namespace: &str, outcome: &str) {
         let (kind, principal) = shown(principal);
+        let (call, namespace) = (cut(call), cut(namespace));
         tracing::info!(
             target: "everlog::audit",
             principal, kind, call, namespace, outcome, "call of an administrator"
@@ -41,18 +51,22 @@ impl Audit {
 
     /// A call was denied. `reason`: why, beyond missing roles.
     pub fn denied(&self, principal: Option<&Principal>, call: &str, namespace: &str, reason: &str) {
-        if !self.is_written(self.began.elapsed().as_secs()) {
-            self.unwritten.fetch_add(1, Ordering::Relaxed);
+        let sample = &self.samples[usize::from(principal.is_some())];
+        if !sample.is_written(self.began.elapsed().as_secs()) {
+            sample.unwritten.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let unwritten = self.unwritten.swap(0, Ordering::Relaxed);
+        let unwritten = sample.unwritten.swap(0, Ordering::Relaxed);
         let (kind, principal) = shown(principal);
+        let (call, namespace) = (cut(call), cut(namespace));
         tracing::warn!(
             target: "everlog::audit",
             principal, kind, call, namespace, reason, unwritten, "call denied"
         );
     }
+}
 
+impl Sample {
     /// True for the first denials of a second.
     fn is_written(&self, second: u64) -> bool {
         if self.second.swap(second, Ordering::Relaxed) != second {
@@ -60,6 +74,11 @@ impl Audit {
         }
         self.denials.fetch_add(1, Ordering::Relaxed) < DENIALS_PER_SECOND
     }
+}
+
+/// The beginning of a text of a caller, which may have megabytes.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
 fn shown(principal: Option<&Principal>) -> (&'static str, &str) {
@@ -72,9 +91,16 @@ mod tests {
 
     #[test]
     fn the_first_denials_of_a_second_have_a_line_each() {
-        let audit = Audit::default();
-        let written = (0..100).filter(|_| audit.is_written(7)).count() as u64;
+        let sample = Sample::default();
+        let written = (0..100).filter(|_| sample.is_written(7)).count() as u64;
         assert_eq!(written, DENIALS_PER_SECOND);
-        assert!(audit.is_written(8));
+        assert!(sample.is_written(8));
+    }
+
+    #[test]
+    fn texts_of_callers_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"é".repeat(4_000)).len(), TEXT_BYTES_MAX);
+        assert_eq!(cut(&format!("a{}", "é".repeat(4_000))).len(), TEXT_BYTES_MAX - 1);
     }
 }

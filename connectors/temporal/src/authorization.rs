@@ -23,7 +23,7 @@ pub(crate) const PRINCIPAL_HEADER: &str = "everlog-principal";
 /// The words of Temporal's server for every denial. They say nothing about what there is.
 const DENIED: &str = "Request unauthorized.";
 /// A call of the health service that needs no rights.
-const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
+pub(crate) const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The service whose other calls last as long as the client wants.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
@@ -74,6 +74,11 @@ pub(crate) async fn identify(
         head.extensions.insert(caller);
     }
     Ok(())
+}
+
+/// True where the caller has shown who it is, or need not.
+pub(crate) fn is_known(gateway: &Gateway, head: &request::Parts) -> bool {
+    gateway.guard.is_none() || head.extensions.get::<Caller>().is_some()
 }
 
 /// What a path needs.

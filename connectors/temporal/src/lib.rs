@@ -301,6 +301,11 @@ impl Gateway {
         drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
 
+    /// Callers are judged.
+    fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
     fn checks(&self) -> Checks<'_> {
         Checks { limits: &self.limits, settings: &self.settings }
     }

@@ -30,7 +30,7 @@ pub(crate) enum AclResource<'a> {
 }
 
 /// What a call needs.
-pub(crate) type Needs<'a> = (AclOperation, AclResource<'a>);
+pub(crate) type AclNeeds<'a> = (AclOperation, AclResource<'a>);
 
 /// What the brokers deny, and how it is permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) struct KafkaUser {
 }
 
 /// What a member of a group needs that reads a topic.
-pub(crate) fn reads<'a>(topic: &'a str, group: &'a str) -> [Needs<'a>; 2] {
+pub(crate) fn reads<'a>(topic: &'a str, group: &'a str) -> [AclNeeds<'a>; 2] {
     [(AclOperation::Read, AclResource::Topic(topic)), (AclOperation::Read, AclResource::Group(group))]
 }
 
@@ -96,7 +96,7 @@ impl KafkaUser {
     }
 
     /// The error of a call; where the brokers deny it, with what it needs. `needs`: each kind of resource once.
-    pub(crate) fn fault(&self, what: &str, error: &KafkaError, needs: &[Needs<'_>]) -> Error {
+    pub(crate) fn fault(&self, what: &str, error: &KafkaError, needs: &[AclNeeds<'_>]) -> Error {
         let denial = error.rdkafka_error_code().and_then(|code| self.denial(code, needs));
         match denial {
             Some(denial) => Error::Denied { detail: format!("{what}: {}", denial.denied), fix: denial.fix },
@@ -105,7 +105,7 @@ impl KafkaUser {
     }
 
     /// The same as text.
-    pub(crate) fn explain(&self, error: &KafkaError, needs: &[Needs<'_>]) -> String {
+    pub(crate) fn explain(&self, error: &KafkaError, needs: &[AclNeeds<'_>]) -> String {
         match error.rdkafka_error_code().and_then(|code| self.denial(code, needs)) {
             Some(AclDenial { denied, fix }) => format!("{denied}; to permit it: {fix}"),
             None => error.to_string(),
@@ -113,14 +113,14 @@ impl KafkaUser {
     }
 
     /// What a code of the brokers denies, if it does.
-    pub(crate) fn denial(&self, code: RDKafkaErrorCode, needs: &[Needs<'_>]) -> Option<AclDenial> {
+    pub(crate) fn denial(&self, code: RDKafkaErrorCode, needs: &[AclNeeds<'_>]) -> Option<AclDenial> {
         let is_denied = |resource: &AclResource<'_>| match resource {
             AclResource::Topic(_) => code == RDKafkaErrorCode::TopicAuthorizationFailed,
             AclResource::Group(_) => code == RDKafkaErrorCode::GroupAuthorizationFailed,
             AclResource::TransactionalId(_) => code == RDKafkaErrorCode::TransactionalIdAuthorizationFailed,
         };
         // A producer's id is denied by this code, where no topic at all may be written.
-        let is_write = |(operation, _): &&Needs<'_>| {
+        let is_write = |(operation, _): &&AclNeeds<'_>| {
             code == RDKafkaErrorCode::ClusterAuthorizationFailed && *operation == AclOperation::Write
         };
         let denied = needs.iter().find(|(_, resource)| is_denied(resource));

@@ -89,7 +89,7 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
     let (listeners, trust) = listen(config, &registry).await?;
     let face = listeners.face.1;
-    let guard = auth::open(config, &registry)?;
+    let guard = auth::open(config)?;
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
     // From here on this thread blocks at times. Metrics and health are served by other threads.
@@ -159,6 +159,9 @@ fn serve_http(
     from: (&LogBackend, &Schemas),
     (registry, guard): (&Registry, &Option<everlog_temporal::Guard>),
 ) -> public_http::Inbox {
+    if let Some(guard) = guard {
+        metrics::watch_identities(registry, Arc::clone(guard.authenticator.counts()));
+    }
     let (inbox, held) = (public_http::Inbox::default(), metrics::http_bytes(registry, config));
     let routes = public_http::routes(config, address, from, (&inbox, held, guard));
     tokio::spawn(http1::serve(listener, routes));

@@ -221,6 +221,9 @@ pub(crate) async fn register_namespace(
         return Err(invalid("Namespace length exceeds limit."));
     }
     namespace::check_new_name(&request.namespace)?;
+    if request.namespace.eq_ignore_ascii_case(everlog_auth::SYSTEM) {
+        return Err(invalid("The name stands for the cluster in grants of roles."));
+    }
     let least_ms = if request.is_global_namespace { DAY_MS } else { 0 };
     let retention_ms = retention(call, request.workflow_execution_retention_period, least_ms)?;
     not_yet("is_global_namespace", request.is_global_namespace)?;

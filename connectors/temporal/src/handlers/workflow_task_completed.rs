@@ -56,7 +56,10 @@ pub(crate) async fn complete(
     let others = other_namespaces(call, &commands)?;
     let own = &call.namespace.record;
     let mut findings = search_attributes::of_commands(own, &others, &mut commands, keys_max);
-    findings.splice(..0, strangers(call, &commands));
+    // Where commands may go nowhere else, a caller that is judged is not told what else there is.
+    if !call.gateway.is_guarded() || call.gateway.limits.cross_namespace_commands {
+        findings.splice(..0, strangers(call, &commands));
+    }
     let order = workflow_task_completed::Complete {
         token: Some(token),
         commands,

@@ -36,8 +36,12 @@ const UNARY: &str = "/temporal.api.";
 const HEALTH: &str = "/grpc.health.v1.Health/";
 /// Bytes that a call of another service (reflection, health) may send. Their requests have a name or two.
 const STREAM_BYTES_MAX: usize = 64 << 10;
-/// Calls of other services in progress. Health watches last as long as their client.
+/// Calls of other services in progress, and health checks apart from them. Health watches last as long as their client.
 const STREAMS_MAX: usize = 1_000;
+/// How long the request of a health check may take to arrive. It has a name.
+const CHECK_WITHIN: Duration = Duration::from_secs(2);
+/// Bytes of a request of a caller that has shown no identity, where callers need one. What it may call takes none.
+const STRANGER_BYTES_MAX: usize = 4 << 10;
 /// The share of a response beside its bytes: its head and trailers.
 const ANSWER_BYTES: usize = 256;
 /// How long after its deadline a response is still kept, because clocks differ and the network takes time.
@@ -52,6 +56,8 @@ pub struct CallBudgets {
     pub answers: Arc<Budget>,
     /// Calls of other services, which last as long as their client wants.
     pub streaming: Arc<Budget>,
+    /// Health checks.
+    pub checking: Arc<Budget>,
     /// Requests that arrive in more than one piece, and are waited for.
     pub arriving: Arc<Budget>,
     /// Responses that are being compressed.
@@ -74,6 +80,7 @@ impl CallBudgets {
             requests: Budget::new(limits.request_bytes_max),
             answers: Budget::new(limits.answer_bytes_max),
             streaming: Budget::new(STREAMS_MAX),
+            checking: Budget::new(STREAMS_MAX),
             arriving: Budget::new(limits.calls_max),
             packing: Budget::new((cores / 2).max(1)),
             reading: Budget::new(usize::MAX),
@@ -106,7 +113,10 @@ where
             .cloned()
             .expect("a listener's requests know theirs");
         if !request.uri().path().starts_with(UNARY) {
-            let Some(place) = gateway.budgets.streaming.take(1) else {
+            let is_check = request.uri().path() == authorization::HEALTH_CHECK;
+            let budgets = &gateway.budgets;
+            let budget = if is_check { &budgets.checking } else { &budgets.streaming };
+            let Some(place) = budget.take(1) else {
                 let refusal = status::overloaded();
                 gateway.metrics.count_unread(&refusal);
                 return Box::pin(async move { Ok(refusal.into_http()) });
@@ -152,7 +162,11 @@ impl BoundedCall<'_> {
         let takes_gzip = compression::is_taken(request.headers());
         let (mut head, body) = request.into_parts();
         authorization::identify(self.gateway, &mut head, &self.peer).await?;
-        let mut held = self.received(&head.headers, body, told).await?;
+        let bytes_max = match authorization::is_known(self.gateway, &head) {
+            true => self.gateway.limits.message_bytes_max,
+            false => STRANGER_BYTES_MAX,
+        };
+        let mut held = self.received(&head.headers, body, told, bytes_max).await?;
         let encoding = head.headers.remove("grpc-encoding");
         let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
         let packed_bytes = held.body.len();
@@ -178,7 +192,8 @@ impl BoundedCall<'_> {
         if !head.uri.path().starts_with(HEALTH) {
             return Ok(Request::from_parts(head, body));
         }
-        let held = self.received(&head.headers, body, grpc_timeout::of(&head.headers)).await?;
+        let told = grpc_timeout::of(&head.headers).unwrap_or(CHECK_WITHIN).min(CHECK_WITHIN);
+        let held = self.received(&head.headers, body, Some(told), STREAM_BYTES_MAX).await?;
         let encoding = head.headers.remove("grpc-encoding");
         let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
         let message = compression::unpacked(held.body, encoding, STREAM_BYTES_MAX)?;
@@ -191,8 +206,9 @@ impl BoundedCall<'_> {
         headers: &HeaderMap,
         mut body: Body,
         told: Option<Duration>,
+        bytes_max: usize,
     ) -> Result<ReceivedRequest, Status> {
-        let Limits { request_within_ms, message_bytes_max, .. } = self.gateway.limits;
+        let Limits { request_within_ms, .. } = self.gateway.limits;
         let within = Duration::from_millis(request_within_ms);
         let by = tokio::time::Instant::from_std(self.began + told.unwrap_or(within).min(within));
         let budgets = &self.gateway.budgets;
@@ -216,7 +232,7 @@ impl BoundedCall<'_> {
             let Ok(data) = frame.into_data() else { continue };
             shares.grow(data.len(), "requests")?;
             buffer.add(data);
-            if buffer.len() > message_bytes_max + PREFIX_ROOM_BYTES {
+            if buffer.len() > bytes_max + PREFIX_ROOM_BYTES {
                 break;
             }
         }

@@ -55,6 +55,8 @@ pub(crate) struct Call<'a> {
     caller: Option<Caller>,
     /// Of a call of an administrator: the namespace that it is about.
     audited: Option<String>,
+    /// How it has ended; none while it goes on, and where its caller is gone before that.
+    outcome: OnceLock<Code>,
     _shares: AdmissionShares,
 }
 
@@ -110,6 +112,7 @@ impl<'a> Call<'a> {
             history_permit: OnceLock::new(),
             caller,
             audited,
+            outcome: OnceLock::new(),
             _shares: places,
         })
     }
@@ -136,7 +139,7 @@ impl<'a> Call<'a> {
                 Err(_panic) => Poll::Ready(Err(self.panicked())),
             });
         let answer = answer.await;
-        self.write_down(answer.as_ref().err());
+        let _ = self.outcome.set(answer.as_ref().err().map_or(Code::Ok, Status::code));
         match answer {
             Ok(message) => {
                 let Some(reader) = self.history_permit.get() else { return Ok(Response::new(message)) };
@@ -154,9 +157,12 @@ impl<'a> Call<'a> {
     }
 
     /// Writes a call of an administrator into the audit log.
-    fn write_down(&self, error: Option<&Status>) {
+    fn write_down(&self) {
         if let (Some(guard), Some(namespace)) = (&self.gateway.guard, &self.audited) {
-            let outcome = format!("{:?}", error.map_or(Code::Ok, Status::code));
+            let outcome = match self.outcome.get() {
+                Some(code) => format!("{code:?}"),
+                None => "unknown: the caller is gone".to_owned(),
+            };
             guard.audit.admin_call(self.caller.as_deref(), self.rpc.name(), namespace, &outcome);
         }
     }
@@ -271,6 +277,7 @@ impl<'a> Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
+        self.write_down();
         self.namespace.usage.metrics.ended(self.rpc, self.began.elapsed());
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod properties_file;
 pub(crate) mod reachability;
 pub(crate) mod settings;
 pub(crate) mod statistics;
+pub(crate) mod visible_topics;

@@ -38,13 +38,13 @@ pub(crate) struct SaslCredentials {
 }
 
 /// By what a changed file is noticed.
-type Stamp = Option<(SystemTime, u64)>;
+type FileState = Option<(SystemTime, u64)>;
 
 struct Watched {
     /// Of the content that counts.
-    read: Stamp,
+    read: FileState,
     /// Of the last look: a file is read when two looks in a row find the same.
-    seen: Stamp,
+    seen: FileState,
     /// The content that counts.
     properties: ClientProperties,
     /// Those that came after the start.
@@ -175,7 +175,7 @@ fn watch(file: &Weak<PropertiesFile>) {
 }
 
 /// None where it cannot be seen.
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileState {
     let found = std::fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use everlog_log::{Error, Offset, PartitionId};
 
 use crate::client::consumer::TopicEnds;
+use crate::client::visible_topics::exists;
 use crate::control::control_topic::ControlTopic;
 use crate::control::node_group;
 use crate::errors::refused;
 use crate::options::{Isolation, Options};
 use crate::permissions::AclOperation;
 use crate::record_format::Incarnation;
-use crate::topics::permitted::exists;
 
 /// Reads and writes the rows of `control` without being a node.
 pub struct ControlClient {

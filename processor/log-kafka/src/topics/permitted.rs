@@ -1,15 +1,13 @@
 //! What a client may do with topics, before it tries: one request shows all that is missing.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use everlog_log::Error;
 use rdkafka::error::RDKafkaErrorCode;
 
 use crate::client::librdkafka::{DescribedTopic, HasNativeClient, Live, describe};
-use crate::errors::missing;
 use crate::options::Options;
-use crate::permissions::{AclDenial, AclOperation, AclResource};
+use crate::permissions::{AclDenial, AclOperation};
 use crate::topics::definition::wanted;
 
 /// What somebody does with the topics of a log.
@@ -70,32 +68,6 @@ fn missing_of(
         }
     }
     missing
-}
-
-/// Whether there is such a topic. `operation`: what it is wanted for.
-///
-/// # Errors
-/// `Denied`: it may not even be described; `Io`: no broker answers.
-pub(crate) fn exists<T: HasNativeClient>(
-    client: &Live<T>,
-    topic: &str,
-    operation: AclOperation,
-    within: Duration,
-) -> Result<bool, Error> {
-    let described = describe(client, &[topic], within, "which topics there are")?;
-    let code = described.first().map_or(RDKafkaErrorCode::UnknownTopic, |topic| topic.code);
-    match client.principal().denial(code, &[(operation, AclResource::Topic(topic))]) {
-        Some(denial) => Err(denial.into_error()),
-        None => Ok(code == RDKafkaErrorCode::NoError),
-    }
-}
-
-/// Why a topic that is to be read is not among those that the brokers list: it is not there, or may not be described.
-pub(crate) fn unlisted<T: HasNativeClient>(client: &Live<T>, topic: &str, within: Duration) -> Error {
-    match exists(client, topic, AclOperation::Read, within) {
-        Err(denied @ Error::Denied { .. }) => denied,
-        Ok(_) | Err(_) => missing(topic),
-    }
 }
 
 #[cfg(test)]

@@ -20,11 +20,11 @@ use crate::client::librdkafka;
 use crate::client::librdkafka::Live;
 use crate::client::log_lines::{ClientLog, logs_as_client};
 use crate::client::settings::ClientSettings;
+use crate::client::visible_topics::{exists, unlisted};
 use crate::errors::{io, missing, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::permissions::{AclOperation, AclResource};
 use crate::topics::admin::Admin;
-use crate::topics::permitted::{exists, unlisted};
 
 /// How often a producer is polled for deliveries.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -26,7 +26,8 @@ pub async fn judge(State(guard): State<Option<Guard>>, mut request: Request, nex
     let connection = request.extensions().get::<SharedConnection>().cloned();
     let certificate = connection.as_ref().and_then(|connection| connection.client_certificate());
     let credentials = Credentials { authorization: &authorization, certificate };
-    let path = request.uri().path().to_owned();
+    let access = access(request.method(), request.uri().path());
+    let path = format!("{} {}", request.method(), request.uri().path());
     let caller = match guard.authenticator.identify(credentials).await {
         Ok(Some(caller)) => caller,
         Ok(None) => return unknown(&guard, &path, "no credentials"),
@@ -36,18 +37,34 @@ pub async fn judge(State(guard): State<Option<Guard>>, mut request: Request, nex
             return busy("callers cannot be identified at the moment");
         }
     };
-    let access = access(request.method(), &path);
     if !caller.grants.allow_somewhere(access) {
         guard.audit.denied(Some(&caller), &path, "", "no role for it");
         return denied();
     }
     request.headers_mut().remove(header::AUTHORIZATION);
     request.extensions_mut().insert(Caller::clone(&caller));
+    let mut line = access.is_of_admins().then(|| AdminLine { guard, caller, path, outcome: None });
     let response = next.run(request).await;
-    if access.is_of_admins() {
-        guard.audit.admin_call(Some(&caller), &path, "", response.status().as_str());
+    if let Some(line) = &mut line {
+        line.outcome = Some(response.status());
     }
     response
+}
+
+/// The line of a request of an administrator. It is written when the request ends, also where its client is gone.
+struct AdminLine {
+    guard: Guard,
+    caller: Caller,
+    path: String,
+    /// None where nobody waits for the answer any more: the request may have taken effect.
+    outcome: Option<StatusCode>,
+}
+
+impl Drop for AdminLine {
+    fn drop(&mut self) {
+        let outcome = self.outcome.as_ref().map_or("unknown: the caller is gone", StatusCode::as_str);
+        self.guard.audit.admin_call(Some(&self.caller), &self.path, "", outcome);
+    }
 }
 
 /// The same value, or the bearer token that stands as the password of the Basic scheme.
@@ -69,10 +86,18 @@ fn access(method: &Method, path: &str) -> Access {
         "/commands" => Access::WORK,
         "/events" | "/replies" | "/rejections" => Access::SYSTEM_READ,
         _ if is_read => Access::Known,
-        // Looking a schema up and comparing it change nothing.
-        _ if *method == Method::POST && !path.trim_end_matches('/').ends_with("/versions") => Access::Known,
-        _ if *method == Method::POST && path.starts_with("/compatibility/") => Access::Known,
+        _ if *method == Method::POST && is_lookup(path) => Access::Known,
         _ => Access::SYSTEM_ADMIN,
+    }
+}
+
+/// Looking a schema up, or comparing it: a POST that changes nothing.
+fn is_lookup(path: &str) -> bool {
+    let parts: Vec<_> = path.split('/').skip(1).collect();
+    match parts.as_slice() {
+        ["subjects", subject] => !subject.is_empty(),
+        ["compatibility", "subjects", ..] => true,
+        _ => false,
     }
 }
 
@@ -88,8 +113,8 @@ pub fn may_command(guard: Option<&Guard>, caller: Option<&Principal>, body: &Bod
             );
             (if is_of_worker { Access::WORK } else { Access::WRITE }, command.namespace.as_str())
         }
-        // It becomes a rejection, which its sender may read.
-        Body::InvalidCommand(invalid) => (Access::WORK, invalid.namespace.as_deref().unwrap_or_default()),
+        // It becomes a rejection. What it was to do is not known, nor always where.
+        Body::InvalidCommand(invalid) => (Access::WRITE, invalid.namespace.as_deref().unwrap_or_default()),
         _ => (Access::SYSTEM_ADMIN, ""),
     };
     let may = caller.is_some_and(|caller| match namespace {

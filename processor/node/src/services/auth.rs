@@ -6,21 +6,17 @@ use anyhow::Result;
 use everlog_auth::{Audit, Authenticator};
 use everlog_config::Config;
 use everlog_temporal::Guard;
-use prometheus::Registry;
-
-use crate::observe::metrics;
 
 /// What judges callers; none where the settings say that everybody may do everything.
 ///
 /// # Errors
 /// A file or a setting of identities cannot be used.
-pub fn open(config: &Config, registry: &Registry) -> Result<Option<Guard>> {
+pub fn open(config: &Config) -> Result<Option<Guard>> {
     let Some(settings) = config.auth.settings() else {
         remark(config);
         return Ok(None);
     };
     let authenticator = Arc::new(Authenticator::open(&settings)?);
-    metrics::watch_identities(registry, Arc::clone(authenticator.counts()));
     let fresh = Arc::clone(&authenticator);
     tokio::spawn(async move { fresh.keep_fresh().await });
     Ok(Some(Guard { authenticator, audit: Arc::new(Audit::default()) }))
