@@ -56,7 +56,7 @@ PYTHON_SUITES = [
     "schedule_actions",
     "refused",
 ]
-OTHER_SUITES = ["go", "checker", "tls", "kill"]
+OTHER_SUITES = ["go", "checker", "tls", "keys", "kill"]
 # By their names only.
 LANGUAGE_SUITES = ["typescript", "java"]
 # The suite tls without a name: those that need no program of Temporal's own.
@@ -162,6 +162,10 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     if tls_clients and not options.reference and not options.address:
         command = [sys.executable, str(SDK / "tls" / "tls_test.py"), options.server, *tls_clients]
         await run_program(report, "tls", command)
+    keys = [s.removeprefix("keys").removeprefix(".") for s in wanted if s.split(".")[0] == "keys"]
+    if keys and not options.reference and not options.address:
+        command = [sys.executable, str(SDK / "tls" / "keys_test.py"), options.server, *filter(None, keys)]
+        await run_program(report, "keys", command)
     if "kill" in wanted:
         if options.address:
             report.skip("kill", "needs a server of its own: --server")

@@ -47,12 +47,16 @@ func trust(ca, name, certificate, key string) (*tls.Config, error) {
 	return config, nil
 }
 
-func run(address string, config *tls.Config) (told string, err error) {
-	c, err := client.Dial(client.Options{
+func run(address string, config *tls.Config, apiKey string) (told string, err error) {
+	options := client.Options{
 		HostPort:          address,
 		Logger:            sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
-	})
+	}
+	if apiKey != "" {
+		options.Credentials = client.NewAPIKeyStaticCredentials(apiKey)
+	}
+	c, err := client.Dial(options)
 	if err != nil {
 		return "", err
 	}
@@ -65,8 +69,8 @@ func run(address string, config *tls.Config) (told string, err error) {
 		return "", err
 	}
 	defer w.Stop()
-	options := client.StartWorkflowOptions{ID: queue, TaskQueue: queue}
-	started, err := c.ExecuteWorkflow(context.Background(), options, "Greeting", "world")
+	start := client.StartWorkflowOptions{ID: queue, TaskQueue: queue}
+	started, err := c.ExecuteWorkflow(context.Background(), start, "Greeting", "world")
 	if err != nil {
 		return "", err
 	}
@@ -79,11 +83,12 @@ func main() {
 	name := flag.String("name", "", "the name that the server must have")
 	certificate := flag.String("certificate", "", "the file of the certificate that is shown")
 	key := flag.String("key", "", "the file of its key")
+	apiKey := flag.String("api-key", "", "the key that is shown")
 	flag.Parse()
 	config, err := trust(*ca, *name, *certificate, *key)
 	told := ""
 	if err == nil {
-		told, err = run(flag.Arg(0), config)
+		told, err = run(flag.Arg(0), config, *apiKey)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
