@@ -145,6 +145,25 @@ async fn what_is_made_up_or_malformed_is_no_identity() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// SDKs connect by GetSystemInfo: a worker that starts while its issuer is away tries again, and does not give up.
+#[tokio::test]
+async fn without_the_keys_of_issuers_tokens_get_unavailable_and_clients_still_connect() -> anyhow::Result<()>
+{
+    let dir = tempfile::tempdir()?;
+    let issuer = ("EVERLOG_AUTH__JWKS", "https://127.0.0.1:1/jwks");
+    let (_server, channel) = serve(dir.path(), &[issuer]).await?;
+    let nobody = CALLERS[0];
+    // {"alg":"RS256","kid":"k"} and {"sub":"a","exp":9999999999}
+    let token = "Bearer eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAA";
+    let headers = [("authorization", token.to_owned())];
+    let listed = with_headers(nobody, &channel, &format!("{SERVICE}/ListNamespaces"), &headers).await;
+    ensure!(listed.as_ref().is_err_and(|status| status.code() == Code::Unavailable), "{listed:?}");
+    with_headers(nobody, &channel, &format!("{SERVICE}/GetSystemInfo"), &headers).await?;
+    with_headers(nobody, &channel, "/grpc.health.v1.Health/Check", &headers).await?;
+    ROOT.send(&channel, ListNamespacesRequest::default()).await.context("keys of its own are there")?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_is_no_rpc_is_judged_as_well() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
