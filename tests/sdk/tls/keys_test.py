@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,8 @@ sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill"
 
 import patience  # noqa: E402
 from authority import Authority  # noqa: E402
-from cleanup import LEFT, end_on_signals  # noqa: E402
+from cases import is_ready, passes, run_in_folder  # noqa: E402
+from cleanup import LEFT  # noqa: E402
 from clients import Go, Refused, Trust, succeed  # noqa: E402
 from greeting import Greeting, greet  # noqa: E402
 from server import Server  # noqa: E402
@@ -26,7 +26,6 @@ from servers import assemble  # noqa: E402
 from temporalio.client import Client, WorkflowHandle  # noqa: E402
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig  # noqa: E402
 from temporalio.worker import Worker  # noqa: E402
-from tls_test import is_ready  # noqa: E402
 
 NAMES = "DNS:localhost,IP:127.0.0.1"
 QUEUE = "greetings"
@@ -195,32 +194,17 @@ def serve(command: str, folder: Path) -> tuple[Server, Path, Keys]:
     return server, authority.certificate, keys
 
 
-async def run(command: str, wanted: list[str], folder: Path) -> int:
+async def run(command: str, wanted: list[str], folder: Path) -> bool:
     server, authority, keys = serve(command, folder)
     await patience.until("the server is ready", lambda: is_ready(server))
-    failed = 0
+    passed = []
     async with Go.built() as go:
+        cases = Cases(server, authority, keys, go)
         for case in wanted or [case for case in CASES if case != CLI]:
-            try:
-                await asyncio.wait_for(getattr(Cases(server, authority, keys, go), case)(), patience.most_s())
-                print(f"ok keys.{case}", flush=True)
-            except Exception as error:
-                failed += 1
-                why = " ".join(f"{type(error).__name__}: {error}".split())
-                print(f"FAIL keys.{case}: {why[:600]}", flush=True)
-    return 1 if failed else 0
-
-
-def main() -> int:
-    end_on_signals()
-    with tempfile.TemporaryDirectory(prefix="everlog-sdk-keys-") as folder:
-        code = asyncio.run(run(sys.argv[1], sys.argv[2:], Path(folder)))
-        for leave in LEFT:
-            leave()
-    sys.stdout.flush()
-    return code
+            passed.append(await passes(f"keys.{case}", asyncio.wait_for(getattr(cases, case)(), patience.most_s())))
+    return all(passed)
 
 
 if __name__ == "__main__":
     # A worker's threads may still wait for a server that is gone; the verdict is printed.
-    os._exit(main())
+    os._exit(run_in_folder(lambda folder: run(sys.argv[1], sys.argv[2:], folder)))

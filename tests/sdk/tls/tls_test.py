@@ -6,7 +6,6 @@ Prints a line per case, as tests/sdk/run counts them. Clients: python, go, cli.
 import asyncio
 import os
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -15,9 +14,10 @@ sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill"
 
 import patience  # noqa: E402
 from authority import Authority, Certified  # noqa: E402
-from cleanup import LEFT, end_on_signals  # noqa: E402
+from cases import is_ready, passes, run_in_folder  # noqa: E402
+from cleanup import LEFT  # noqa: E402
 from clients import Cli, Go, Python, Refused, Trust  # noqa: E402
-from server import Server, ServerFailed  # noqa: E402
+from server import Server  # noqa: E402
 from servers import assemble  # noqa: E402
 
 NAMES = "DNS:localhost,IP:127.0.0.1"
@@ -80,13 +80,6 @@ class Servers:
             await patience.until("the server is ready", lambda: is_ready(server))
 
 
-async def is_ready(server: Server) -> bool:
-    if server.process.poll() is not None:
-        raise ServerFailed(server.tail())
-    page = await asyncio.to_thread(server.metrics)
-    return "everlog_ready 1" in page.splitlines()
-
-
 class Cases:
     """The cases of one client."""
 
@@ -142,35 +135,19 @@ class Cases:
 CASES = [name for name in vars(Cases) if "_" in name and not name.startswith("_")]
 
 
-async def run(command: str, names: list[str], folder: Path) -> int:
+async def run(command: str, names: list[str], folder: Path) -> bool:
     servers = Servers(command, folder)
     await servers.ready()
-    failed = 0
+    passed = []
     async with AsyncExitStack() as stack:
         clients = {"python": lambda: Python(), "cli": lambda: Cli(assemble("temporal"))}
         for name in dict.fromkeys(names):
             client = await stack.enter_async_context(Go.built()) if name == "go" else clients[name]()
             for case in CASES:
-                try:
-                    await getattr(Cases(name, client, servers), case)()
-                    print(f"ok tls.{name}.{case}", flush=True)
-                except Exception as error:
-                    failed += 1
-                    why = " ".join(f"{type(error).__name__}: {error}".split())
-                    print(f"FAIL tls.{name}.{case}: {why[:600]}", flush=True)
-    return 1 if failed else 0
-
-
-def main() -> int:
-    end_on_signals()
-    with tempfile.TemporaryDirectory(prefix="everlog-sdk-tls-") as folder:
-        code = asyncio.run(run(sys.argv[1], sys.argv[2:], Path(folder)))
-        for leave in LEFT:
-            leave()
-    sys.stdout.flush()
-    return code
+                passed.append(await passes(f"tls.{name}.{case}", getattr(Cases(name, client, servers), case)()))
+    return all(passed)
 
 
 if __name__ == "__main__":
     # A worker's threads may still wait for a server that is gone; the verdict is printed.
-    os._exit(main())
+    os._exit(run_in_folder(lambda folder: run(sys.argv[1], sys.argv[2:], folder)))
