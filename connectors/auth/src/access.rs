@@ -11,6 +11,8 @@ pub enum Access {
     Known,
     /// A role in its namespace, or in the cluster: any of these.
     Namespace(Roles),
+    /// A role in any namespace, or in the cluster: any of these.
+    Somewhere(Roles),
     /// A role in the cluster: any of these.
     System(Roles),
 }
@@ -26,6 +28,8 @@ impl Access {
     pub const READ_OR_WORK: Self = Self::Namespace(Roles::READER.and(Roles::WORKER));
     /// Changes a namespace.
     pub const ADMIN: Self = Self::Namespace(Roles::ADMIN);
+    /// Reads which namespaces there are: those that it may read in.
+    pub const READ_SOMEWHERE: Self = Self::Somewhere(Roles::READER);
     /// Reads what is the cluster's.
     pub const SYSTEM_READ: Self = Self::System(Roles::READER);
     /// Changes what is the cluster's.

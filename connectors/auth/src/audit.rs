@@ -20,6 +20,8 @@ pub struct Audit {
     began: Instant,
     /// Of callers without an identity, and of those with one: nobody hides denials of insiders by a flood of others.
     samples: [Sample; 2],
+    /// Of callers that cannot be identified for the moment.
+    unidentified: Sample,
 }
 
 /// Which denials have a line.
@@ -34,7 +36,7 @@ struct Sample {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { began: Instant::now(), samples: Default::default() }
+        Self { began: Instant::now(), samples: Default::default(), unidentified: Sample::default() }
     }
 }
 
@@ -52,11 +54,7 @@ impl Audit {
     /// A call was denied. `reason`: why, beyond missing roles.
     pub fn denied(&self, principal: Option<&Principal>, call: &str, namespace: &str, reason: &str) {
         let sample = &self.samples[usize::from(principal.is_some())];
-        if !sample.is_written(self.began.elapsed().as_secs()) {
-            sample.unwritten.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let unwritten = sample.unwritten.swap(0, Ordering::Relaxed);
+        let Some(unwritten) = sample.next_line(self.began.elapsed().as_secs()) else { return };
         let (kind, principal) = shown(principal);
         let (call, namespace) = (cut(call), cut(namespace));
         tracing::warn!(
@@ -64,9 +62,25 @@ impl Audit {
             principal, kind, call, namespace, reason, unwritten, "call denied"
         );
     }
+
+    /// A caller could not be identified for the moment. `why`: what is missing. Whoever makes up a token can cause it while keys
+    /// cannot be fetched.
+    pub fn unidentified(&self, call: &str, why: &str) {
+        let Some(unwritten) = self.unidentified.next_line(self.began.elapsed().as_secs()) else { return };
+        tracing::warn!(target: "everlog::audit", call = cut(call), why, unwritten, "a caller cannot be identified");
+    }
 }
 
 impl Sample {
+    /// How many have had no line before this one; none where this one has none either.
+    fn next_line(&self, second: u64) -> Option<u64> {
+        if self.is_written(second) {
+            return Some(self.unwritten.swap(0, Ordering::Relaxed));
+        }
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
     /// True for the first denials of a second.
     fn is_written(&self, second: u64) -> bool {
         if self.second.swap(second, Ordering::Relaxed) != second {
@@ -95,6 +109,15 @@ mod tests {
         let written = (0..100).filter(|_| sample.is_written(7)).count() as u64;
         assert_eq!(written, DENIALS_PER_SECOND);
         assert!(sample.is_written(8));
+    }
+
+    #[test]
+    fn the_next_line_counts_those_without_one() {
+        let sample = Sample::default();
+        let lines = (0..DENIALS_PER_SECOND + 5).filter_map(|_| sample.next_line(7)).collect::<Vec<_>>();
+        assert_eq!(lines, vec![0; DENIALS_PER_SECOND as usize]);
+        assert_eq!(sample.next_line(8), Some(5));
+        assert_eq!(sample.next_line(8), Some(0));
     }
 
     #[test]

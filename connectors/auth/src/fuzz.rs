@@ -1,4 +1,5 @@
-//! Random input: nothing panics, and nothing is granted that nobody has granted.
+//! Random input: nothing panics, and nothing is granted that nobody has granted. `EVERLOG_FUZZ_INPUTS` says how many inputs each
+//! test gets.
 
 use std::sync::{Arc, LazyLock};
 
@@ -43,6 +44,53 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     World { runtime, authenticator, stranger: SigningKey::rsa(), right, _dir: dir }
 });
 
+/// Inputs of a test, unless the variable says otherwise.
+const INPUTS: u32 = 1_000;
+
+fn inputs_wanted() -> u32 {
+    std::env::var("EVERLOG_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(INPUTS)
+}
+
+/// A key set with a key of each kind, and a certificate with a name of each kind.
+static KEY_SET: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let keys = [RSA.jwk("rsa"), SigningKey::p256().jwk("p256"), SigningKey::p384().jwk("p384")];
+    json!({"keys": keys}).to_string().into_bytes()
+});
+static CERTIFICATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut params = rcgen::CertificateParams::new(["orders.example.org".into()]).expect("a name");
+    let uri = "spiffe://example.org/orders".try_into().expect("ASCII");
+    params.subject_alt_names.push(rcgen::SanType::URI(uri));
+    params.distinguished_name.push(rcgen::DnType::CommonName, "ann");
+    let key = rcgen::KeyPair::generate().expect("a key");
+    params.self_signed(&key).expect("a certificate").der().to_vec()
+});
+
+/// What parsers of JSON and of keys look for, and lengths in DER.
+const WORDS: &[&str] = &["\"", "{}", "[]", "null", "AAAA", "\\u0000", ",", "-1", "P-384", "AQAB"];
+const DER_LENGTHS: &[&[u8]] = &[&[0x80], &[0x84, 0xff, 0xff, 0xff, 0xff], &[0x82, 0, 0]];
+
+/// Bytes put in place of others: where, how many others, and which.
+type Replacement = (prop::sample::Index, usize, Vec<u8>);
+
+fn replacements() -> impl Strategy<Value = Vec<Replacement>> {
+    let bytes = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..6),
+        prop::sample::select(WORDS).prop_map(|text| text.as_bytes().to_vec()),
+        prop::sample::select(DER_LENGTHS).prop_map(<[u8]>::to_vec),
+    ];
+    prop::collection::vec((any::<prop::sample::Index>(), 0_usize..8, bytes), 1..6)
+}
+
+fn changed(original: &[u8], replacements: Vec<Replacement>) -> Vec<u8> {
+    let mut changed = original.to_vec();
+    for (at, removed, bytes) in replacements {
+        let at = at.index(changed.len() + 1);
+        let end = (at + removed).min(changed.len());
+        changed.splice(at..end, bytes);
+    }
+    changed
+}
+
 /// None where it is denied. Keys are there, so it is never unavailable but for want of one key.
 fn identify(header: &[u8]) -> Option<Arc<Principal>> {
     let credentials = Credentials { authorization: &[header], certificate: None };
@@ -70,7 +118,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(inputs_wanted()) })]
 
     #[test]
     fn no_header_is_accepted_that_was_made_up(header in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -133,5 +181,14 @@ proptest! {
         prop_assert!(KeySet::default().add(&bytes).is_err());
         let keys = json!({"keys": [json.clone(), {"kid": "a", "kty": "RSA", "n": json, "e": "AQAB"}]});
         prop_assert_eq!(KeySet::default().add(keys.to_string().as_bytes()), Ok(0));
+    }
+    #[test]
+    fn key_sets_and_certificates_that_were_changed_are_read_or_refused(replacements in replacements()) {
+        let mut keys = KeySet::default();
+        let added = keys.add(&changed(&KEY_SET, replacements.clone())).unwrap_or_default();
+        prop_assert!(keys.len() <= added && added <= 3, "{} of {} keys", keys.len(), added);
+        if let Ok(names) = CertificateNames::read(&changed(&CERTIFICATE, replacements)) {
+            prop_assert!(names.any().len() <= 256);
+        }
     }
 }

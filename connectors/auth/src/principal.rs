@@ -80,6 +80,7 @@ impl Grants {
             Access::Open => true,
             // Whoever has a token of a public issuer, and no grant, is a stranger.
             Access::Known => !self.is_empty(),
+            Access::Somewhere(roles) => self.allow_somewhere(Access::Namespace(roles)),
             Access::System(roles) => self.system.has_any(roles),
             Access::Namespace(roles) => {
                 let own = self.namespaces.get(namespace).copied().unwrap_or_default();

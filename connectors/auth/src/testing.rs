@@ -118,6 +118,8 @@ pub(crate) struct KeyServer {
     pub(crate) url: String,
     reply: Mutex<KeyReply>,
     requests: AtomicUsize,
+    /// That of the last request.
+    head: Mutex<String>,
     releases: Notify,
 }
 
@@ -141,6 +143,7 @@ impl KeyServer {
             url,
             reply: Mutex::new(reply),
             requests: AtomicUsize::new(0),
+            head: Mutex::default(),
             releases: Notify::new(),
         });
         let (serving, accept) = (server.clone(), Arc::new(accept));
@@ -162,6 +165,11 @@ impl KeyServer {
         self.requests.load(Ordering::SeqCst)
     }
 
+    /// The head of the last request.
+    pub(crate) fn head(&self) -> String {
+        self.head.lock().clone()
+    }
+
     pub(crate) fn reply(&self, reply: KeyReply) {
         *self.reply.lock() = reply;
     }
@@ -179,6 +187,7 @@ impl KeyServer {
                 Ok(length) => head.extend_from_slice(&bytes[..length]),
             }
         }
+        *self.head.lock() = String::from_utf8_lossy(&head).into_owned();
         self.requests.fetch_add(1, Ordering::SeqCst);
         let mut reply = self.reply.lock().clone();
         while let KeyReply::Held(held) = reply {

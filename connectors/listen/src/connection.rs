@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 use crate::budget::Budget;
 use crate::listener::ListenerBounds;
@@ -35,8 +37,8 @@ pub struct Connection {
     /// Permits for its calls that make large responses.
     pub readers: Arc<Semaphore>,
     began: Instant,
-    /// The verified certificate that its client has shown over TLS: the leaf, in DER.
-    client_certificate: OnceLock<Box<[u8]>>,
+    /// The verified certificate that its client has shown over TLS.
+    client_certificate: OnceLock<ClientCertificate>,
     /// The client has sent its first bytes.
     has_received: AtomicBool,
     calls: AtomicUsize,
@@ -46,6 +48,14 @@ pub struct Connection {
     lapses: Mutex<Lapses>,
     lapsed: AtomicUsize,
     close: Notify,
+}
+
+/// The leaf of a chain that was verified in a handshake.
+#[derive(Debug)]
+struct ClientCertificate {
+    der: Box<[u8]>,
+    /// When it ends; none where it cannot be read, as far as that.
+    ends: Option<SystemTime>,
 }
 
 /// By deadline and a serial number.
@@ -91,13 +101,18 @@ impl Connection {
     /// The client's certificate, in DER: the leaf of a chain that was verified in the handshake. None without TLS, and where the
     /// client has shown none.
     pub fn client_certificate(&self) -> Option<&[u8]> {
-        self.client_certificate.get().map(|der| &**der)
+        self.client_certificate.get().map(|certificate| &*certificate.der)
     }
 
     /// Keeps the certificate that was verified in the handshake. A connection has one handshake, so a second certificate is
     /// ignored.
     pub fn note_client_certificate(&self, der: &[u8]) {
-        self.client_certificate.get_or_init(|| der.into());
+        self.client_certificate.get_or_init(|| ClientCertificate { der: der.into(), ends: end_of(der) });
+    }
+
+    /// Its client has shown a certificate that has ended since.
+    pub(crate) fn has_outlived_its_certificate(&self, now: SystemTime) -> bool {
+        self.client_certificate.get().and_then(|certificate| certificate.ends).is_some_and(|ends| ends < now)
     }
 
     /// A call begins.
@@ -181,6 +196,13 @@ impl Connection {
     pub async fn closed(&self) {
         self.close.notified().await;
     }
+}
+
+/// The last moment at which a certificate is valid.
+fn end_of(der: &[u8]) -> Option<SystemTime> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let ends_s = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+    UNIX_EPOCH.checked_add(Duration::from_secs(ends_s))
 }
 
 impl Drop for CallInProgress {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http_body::Body;
 use hyper::body::Incoming;
@@ -65,7 +65,8 @@ where
                     lease.counts.lapsed.fetch_add(1, Ordering::Relaxed);
                     return;
                 }
-                if began.elapsed() >= CONNECTION_WITHIN {
+                let is_over = connection.has_outlived_its_certificate(SystemTime::now());
+                if is_over || began.elapsed() >= CONNECTION_WITHIN {
                     break;
                 }
             }

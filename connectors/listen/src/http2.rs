@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http_body::Body;
 use hyper::body::Incoming;
@@ -122,6 +122,10 @@ async fn serve_connection<S, B>(
                 }
                 if connection.is_silent(&bounds, now) {
                     lease.counts.silent.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                if connection.has_outlived_its_certificate(SystemTime::now()) {
+                    tracing::info!(from = %connection.address, "connection closed: its client's certificate has ended");
                     break;
                 }
             }

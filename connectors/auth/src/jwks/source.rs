@@ -13,6 +13,9 @@ use crate::error::OpenError;
 pub(super) const FETCH_MAX: Duration = Duration::from_secs(10);
 /// A longer answer is no list of keys: one of 4,096 bits takes 800 bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Media types of a JWKS (RFC 7517, section 8.5). An API server of Kubernetes answers with the first one only, and others say the
+/// second one, or nothing in particular.
+pub(super) const ACCEPTED: &str = "application/jwk-set+json, application/json, */*;q=0.1";
 const SETTING: &str = "jwks";
 
 /// A source of keys.
@@ -110,7 +113,7 @@ fn authorities(path: &Path) -> Result<Vec<reqwest::Certificate>, String> {
 }
 
 async fn get(http: &Client, url: Url) -> Result<Vec<u8>, String> {
-    let mut response = http.get(url).header("accept", "application/json").send().await.map_err(words)?;
+    let mut response = http.get(url).header("accept", ACCEPTED).send().await.map_err(words)?;
     let status = response.status();
     if status.is_redirection() {
         return Err(format!("it redirects (status {}), which is not followed", status.as_u16()));

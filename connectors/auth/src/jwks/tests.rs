@@ -92,6 +92,18 @@ async fn a_server_that_is_down_at_the_start_makes_calls_unavailable_until_it_is_
     assert_eq!(case.counts.jwks_fetched_at_s.load(Ordering::Relaxed), 1_767_225_605);
 }
 
+/// An API server of Kubernetes answers with status 406 where its own type is not accepted.
+#[tokio::test]
+async fn both_media_types_of_key_sets_are_asked_for() {
+    let case = JwksCase::new(keys(&["a"])).await;
+    assert_eq!(case.find("a").await, Outcome::Found);
+    let head = case.server.head().to_lowercase();
+    let accepted = head.lines().find_map(|line| line.strip_prefix("accept: ")).expect("it says so");
+    for media_type in ["application/jwk-set+json", "application/json", "*/*"] {
+        assert!(accepted.contains(media_type), "{accepted}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_good_answer_changes_nothing() {
     let case = JwksCase::new(keys(&["a"])).await;

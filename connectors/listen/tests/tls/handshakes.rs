@@ -1,12 +1,24 @@
 //! Versions, protocols, and the certificates of clients.
 
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use everlog_listen::tls::{ClientCertificates, HandshakeFailure, TlsVersion};
+use everlog_patience as patience;
 use rcgen::{DistinguishedName, ExtendedKeyUsagePurpose, date_time_ymd};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use crate::certificates::{Authority, Certified};
 use crate::client::{Client, ONLY_1_2, ONLY_1_3, certificates};
 use crate::failures::is_counted;
 use crate::here::{TlsFiles, bounds, http1_over, http2_over};
+
+/// How HTTP/2 begins, with settings (RFC 9113, section 3.4).
+const HTTP2_BEGINS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// The type of the frame that announces the end of a connection. It has 8 bytes without a reason.
+const GOAWAY: u8 = 7;
 
 #[tokio::test]
 async fn the_oldest_version_is_a_setting() {
@@ -121,4 +133,42 @@ async fn a_chain_of_the_server_is_sent_as_a_whole() {
     place.show(&place.authority.under("team").certify("localhost"));
     let served = place.served(ClientCertificates::Ignored).await;
     assert_eq!(Client::new(&place.authority).told(served.address).await, "shown: none.");
+}
+
+/// A client whose certificate ends soon, and its connection. How soon depends on how long a handshake takes here.
+async fn connected_until(
+    clients: &Authority,
+    place: &TlsFiles,
+    address: SocketAddr,
+) -> (Certified, TlsStream<TcpStream>) {
+    for lasts_s in [1, 4, 16, 64] {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+        let ends = date_time_ymd(1970, 1, 1) + since_1970 + Duration::from_secs(lasts_s);
+        let shown = clients.certify_as("worker", |asked| asked.not_after = ends);
+        let stream = Client::showing(&place.authority, &shown).connect(address).await;
+        // With TLS 1.3 a client that is refused learns it only when it reads.
+        if let Ok(mut stream) = stream
+            && stream.write_all(HTTP2_BEGINS).await.is_ok()
+            && stream.read(&mut [0; 256]).await.is_ok_and(|bytes| bytes > 0)
+        {
+            return (shown, stream);
+        }
+    }
+    panic!("no handshake within a minute");
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_its_clients_certificate() {
+    let (place, clients) = (TlsFiles::new(), Authority::new("clients"));
+    let tls = place.tls(ClientCertificates::Required(place.clients(&clients))).expect("the files are good");
+    let served = http2_over(tls.clone(), bounds()).await;
+    let (shown, mut stream) = connected_until(&clients, &place, served.address).await;
+    let mut frames = Vec::new();
+    // The end is there, whether or not TLS says so first.
+    let _ended = patience::answer("the end", stream.read_to_end(&mut frames)).await.expect("it comes");
+    let has_goaway = frames.windows(4).any(|header| header == [0, 0, 8, GOAWAY]);
+    assert!(has_goaway, "it is announced: {frames:?}");
+    let again = http1_over(tls, bounds()).await;
+    let told = Client::showing(&place.authority, &shown).told(again.address).await;
+    assert!(told.contains("CertificateExpired"), "{told}");
 }
