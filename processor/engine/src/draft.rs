@@ -255,12 +255,17 @@ impl Step {
 
     /// Request ids of signals that a reset has taken over; they count as taken by the run that it has made.
     pub fn requests_taken_over(&self) -> impl Iterator<Item = &str> {
-        let by_reset = self.changes.iter().any(|change| matches!(change, Change::Batch));
+        let by_reset = self.is_by_reset();
         let requests = self.events().filter_map(|event| match &event.attributes {
             Some(Attributes::WorkflowSignaled(signaled)) => Some(signaled.request_id.as_str()),
             Some(_) | None => None,
         });
         requests.filter(move |request_id| by_reset && !request_id.is_empty())
+    }
+
+    /// A reset has made the run: much of what is written is copied.
+    pub(crate) fn is_by_reset(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Batch))
     }
 
     /// The event that has closed the run, if this step did.

@@ -10,6 +10,7 @@ mod copy_on_write;
 pub mod cron;
 mod decide;
 mod draft;
+mod ending;
 pub mod event;
 pub mod failure;
 pub mod hidden;
@@ -30,6 +31,7 @@ pub mod time;
 pub use crate::copy_on_write::CopyOnWrite;
 pub use crate::decide::{View, decide};
 pub use crate::draft::{Change, Extras, Step, apply};
+pub use crate::ending::{ActivityEnding, Ending, WorkflowEnding};
 pub use crate::failure::{Failure, Info as FailureInfo};
 pub use crate::outcome::{
     ActivityGrant, Completed, HeartbeatAnswer, Outcome, Rejection, Reply, ScheduleStanding, Started,

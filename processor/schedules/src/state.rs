@@ -46,6 +46,8 @@ pub const STARTS_MAX: usize = 50;
 pub const STARTING_MAX: usize = 1_000;
 /// Runs that are known by their ids; those beyond are counted.
 pub const RUNNING_MAX: usize = 1_000;
+/// Runs that one step asks again to cancel themselves.
+pub const ASKED_AGAIN_MAX: usize = 10;
 /// Actions that are remembered.
 pub const RECENT_MAX: usize = 10;
 /// Seconds of triggers that are remembered, so that each has a Workflow Id of its own.

@@ -91,6 +91,42 @@ fn the_one_before_is_cancelled() {
 }
 
 #[test]
+fn a_chain_that_goes_on_is_cancelled_again() {
+    let mut world = running(CancelOther);
+    world.advance(minutes(1)).post().on(FIRST).task(|t| t.continue_as_new(|_again| {})).post();
+    world.on_schedule("minutely").advance(minutes(1)).post();
+    // Once more, which the run knows already.
+    world.on_schedule("minutely").advance(minutes(1)).post().on(FIRST).task(|t| t.cancel()).post();
+    world.expect(expect![[r#"
+        @ 00:01:20
+        < (next 00:02:20, 1 waits, 1 runs)
+        @ 00:01:30
+        > letter to report-2001-09-09T01:47:00Z: cancel
+        < workflow.cancel_requested
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 3: workflow.started, task.scheduled
+        @ 00:02:20
+        < (next 00:03:20, 1 waits, 1 runs), skipped 2 Overlap
+        @ 00:02:30
+        > letter to report-2001-09-09T01:47:00Z: cancel
+        < workflow.cancel_requested
+        @ 00:03:20
+        < (next 00:04:20, 1 waits, 1 runs), skipped 3 Overlap
+        @ 00:03:30
+        > letter to report-2001-09-09T01:47:00Z: cancel
+        = nothing to do
+        > task: cancel the workflow
+        < task.started, task.completed, workflow.canceled
+        > letter to temporal-sys-scheduler:minutely: action 1 is canceled
+        < (next 00:04:20, 1 starts)
+        > letter to report-2001-09-09T01:50:00Z: start Report
+        < run 4: workflow.started, task.scheduled
+        > letter to temporal-sys-scheduler:minutely: action 4 is there
+        < (next 00:04:20, 1 runs), fired 4 as report-2001-09-09T01:50:00Z
+    "#]]);
+}
+
+#[test]
 fn the_one_before_is_terminated() {
     let mut world = running(TerminateOther);
     world.advance(minutes(1)).post();

@@ -8,7 +8,7 @@ use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::machine::reset::{HistoryBatches, continued_by, is_kept};
 use everlog_engine::machine::update::Done;
 use everlog_engine::request::{Request, RequestRecord};
-use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
+use everlog_engine::{Ending, Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
 use everlog_wire::rows::{self, Builder};
 use everlog_wire::{Body, Record};
 
@@ -26,6 +26,8 @@ pub struct Replica {
     done: BTreeMap<(String, String), Done>,
     /// The id of the run that began last.
     latest_run_id: String,
+    /// All that is over, in order.
+    pub endings: Vec<Ending>,
 }
 
 /// A run with all that is remembered of it.
@@ -179,6 +181,7 @@ impl Replica {
         };
         let stored = self.runs.entry(run_id.clone()).or_insert_with(begin);
         laws::of_step(&stored.run, step, stamp);
+        self.endings.extend(step.endings(Some(&stored.run)));
         let old = Some(stored.run.as_ref()).filter(|_| !stored.rows.is_empty());
         rows::diff(old, &step.run, |suffix, value| {
             match value {

@@ -129,6 +129,7 @@ impl ScheduleState {
         let mut effects = self.wake(plan, now_ms);
         effects.retain(|effect| *effect != ScheduleEffect::Close);
         let mut step = ScheduleStep::new(self, plan, now_ms);
+        step.asks_again = true;
         if let Some(trigger) = &patch.trigger {
             step.trigger(trigger);
         }
@@ -174,7 +175,9 @@ impl ScheduleState {
         }
         self.update_ms = now_ms;
         self.search_anew(plan, now_ms);
-        effects.extend(self.wake(plan, now_ms));
+        let mut step = ScheduleStep::new(self, plan, now_ms);
+        step.asks_again = true;
+        effects.extend(step.work());
         Ok(effects)
     }
 

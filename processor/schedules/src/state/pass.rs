@@ -3,7 +3,9 @@
 use crate::overlap::{OverlapDecision, OverlapInput, OverlapPass, OverlapPolicy, RunEnd, WaitingAction};
 use crate::state::step::{ScheduleEffect, ScheduleStep, SkipReason, StartAction, StartedRun};
 use crate::state::workflow_id::workflow_id;
-use crate::state::{BufferedAction, RunningAction, STARTING_MAX, SchedulePlan, ScheduleState};
+use crate::state::{
+    ASKED_AGAIN_MAX, BufferedAction, RunningAction, STARTING_MAX, SchedulePlan, ScheduleState,
+};
 
 impl ScheduleStep<'_> {
     pub(super) fn pass(&mut self) {
@@ -55,8 +57,11 @@ impl ScheduleStep<'_> {
         self.state.running.push(RunningAction { action, workflow_id, ..RunningAction::default() });
     }
 
-    /// Asks all that run, and have not been asked, to end. Whose start is under way is asked when it is answered.
+    /// Asks all that run, and have not been asked, to end. Whose start is under way is asked when it is answered. A run that
+    /// was asked to cancel itself may have been followed by one that was not, as it was retried or has continued as new:
+    /// the oldest of these chains are asked again.
     fn end_running(&mut self, end: RunEnd) {
+        let mut again_left = if self.asks_again { ASKED_AGAIN_MAX } else { 0 };
         for running in self.state.running.iter_mut().filter(|running| !running.is_starting()) {
             let run = || StartedRun {
                 number: running.action.number,
@@ -71,6 +76,10 @@ impl ScheduleStep<'_> {
                 RunEnd::Cancel if !running.is_cancelled && !running.is_terminated => {
                     self.effects.push(ScheduleEffect::Cancel(run()));
                     running.is_cancelled = true;
+                }
+                RunEnd::Cancel if !running.is_terminated && again_left > 0 => {
+                    self.effects.push(ScheduleEffect::CancelAgain(run()));
+                    again_left -= 1;
                 }
                 RunEnd::Terminate | RunEnd::Cancel => {}
             }

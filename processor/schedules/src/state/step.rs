@@ -10,6 +10,8 @@ pub enum ScheduleEffect {
     Start(StartAction),
     /// A chain of runs is to be cancelled, with the reason "cancelled by schedule overlap policy".
     Cancel(StartedRun),
+    /// The same of a chain that was asked before: a run that has followed since does not know of it.
+    CancelAgain(StartedRun),
     /// A chain of runs is to be terminated, with the reason "terminated by schedule overlap policy".
     Terminate(StartedRun),
     /// The schedule is idle for too long and ends.
@@ -145,18 +147,22 @@ pub(super) struct ScheduleStep<'a> {
     pub(super) budget: MatchBudget,
     /// Times that may still be taken into the buffer.
     pub(super) takes_left: usize,
+    /// A user changes something, or a time is due: runs that were asked to cancel themselves are asked again.
+    pub(super) asks_again: bool,
     pub(super) effects: Vec<ScheduleEffect>,
 }
 
 impl<'a> ScheduleStep<'a> {
     pub(super) fn new(state: &'a mut ScheduleState, plan: &'a SchedulePlan, now_ms: i64) -> Self {
         let budget = MatchBudget::new(STEP_BUDGET);
-        Self { state, plan, now_ms, budget, takes_left: TAKEN_MAX, effects: Vec::new() }
+        let (takes_left, asks_again, effects) = (TAKEN_MAX, false, Vec::new());
+        Self { state, plan, now_ms, budget, takes_left, asks_again, effects }
     }
 
     /// Takes what is due, starts what may start, and finds the next time.
     pub(super) fn work(mut self) -> Vec<ScheduleEffect> {
         self.take_due();
+        self.asks_again |= self.takes_left < TAKEN_MAX;
         self.take_backfills();
         self.pass();
         self.find_next();

@@ -146,7 +146,7 @@ fn the_1001st_that_waits_is_dropped_and_counted() {
 }
 
 #[test]
-fn all_that_run_are_cancelled_once_and_only_the_newest_waits() {
+fn all_that_run_are_cancelled_at_each_time_and_only_the_newest_waits() {
     let mut world = World::new(&every(MINUTE_MS), policies(OverlapPolicy::AllowAll));
     world.go_to(START_MS + 3 * MINUTE_MS);
     world.open_all();
@@ -158,8 +158,16 @@ fn all_that_run_are_cancelled_once_and_only_the_newest_waits() {
         _other => None,
     });
     assert_eq!(cancelled.collect::<Vec<_>>(), [(1, "run-1"), (2, "run-2"), (3, "run-3")]);
+    let again = |world: &World| {
+        let is_it = |effect: &&ScheduleEffect| matches!(effect, ScheduleEffect::CancelAgain(_));
+        world.effects.iter().filter(is_it).count()
+    };
+    assert_eq!(again(&world), 6, "at the two times behind the first");
     assert_eq!((world.state.buffer_size(), world.state.counts.skipped), (1, 2));
     world.close(1, CANCELED);
+    assert_eq!(again(&world), 6, "the end of a run asks no other");
+    world.patch(&trigger());
+    assert_eq!(again(&world), 8);
     world.close(2, CANCELED);
     assert_eq!(world.starts.len(), 3);
     world.close(3, CANCELED);

@@ -124,7 +124,7 @@ pub struct ActivityPause {
 /// The activities that are meant, in the order of their Scheduled events.
 fn selected(draft: &Draft<'_>, selector: Option<&ActivitySelector>) -> Result<Vec<Arc<Activity>>, Rejection> {
     if draft.stamp.level < level::OPERATOR_CALLS {
-        return Err(Rejection::NotReady("Not all nodes know operator calls on activities yet.".into()));
+        return Err(level::below("Operator calls on activities", level::OPERATOR_CALLS, draft.stamp));
     }
     let is_meant = |activity: &Activity| match selector.and_then(|selector| selector.selection.as_ref()) {
         Some(ActivitySelection::Id(id)) => activity.activity_id == *id,

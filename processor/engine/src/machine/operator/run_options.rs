@@ -93,7 +93,7 @@ impl Run {
 
 pub(crate) fn update(draft: &mut Draft<'_>, order: &UpdateRunOptions) -> Result<Reply, Rejection> {
     if draft.stamp.level < level::OPERATOR_CALLS {
-        return Err(Rejection::NotReady("Not all nodes know operator calls on runs yet.".into()));
+        return Err(level::below("Operator calls on runs", level::OPERATOR_CALLS, draft.stamp));
     }
     let options = change_options(draft, order)?;
     bound_buffer(draft);

@@ -165,7 +165,7 @@ pub(crate) fn unpause(draft: &mut Draft<'_>, order: &UnpauseRun) -> Result<Reply
 
 fn check_level(draft: &Draft<'_>) -> Result<(), Rejection> {
     match draft.stamp.level < level::OPERATOR_CALLS {
-        true => Err(Rejection::NotReady("Not all nodes know operator calls on runs yet.".into())),
+        true => Err(level::below("Operator calls on runs", level::OPERATOR_CALLS, draft.stamp)),
         false => Ok(()),
     }
 }

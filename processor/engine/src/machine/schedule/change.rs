@@ -6,6 +6,7 @@ use everlog_schedules::state::{ActionEnd, ScheduleEffect};
 
 use crate::api_types::{MapEntry, Status};
 use crate::draft::{Change, Draft};
+use crate::level;
 use crate::machine::memo_and_search_attributes as attributes;
 use crate::machine::schedule::action::{self, ScheduleActionClosed, ScheduleActionOpened};
 use crate::machine::schedule::create::{check_attributes, check_times, checked};
@@ -105,10 +106,13 @@ impl<'a> ScheduleDraft<'a> {
         Ok(())
     }
 
-    /// A run that completes leaves its result, one that fails its failure; those that end otherwise leave nothing.
+    /// A run that completes leaves its result, one that fails its failure; those that end otherwise leave nothing, and so
+    /// does one that completes without a result.
     fn keep_result(&mut self, order: &ScheduleActionClosed) {
         let payload = order.payload.clone();
+        let has_none = payload.is_none() && self.draft.stamp.level >= level::RESULTS_LAST;
         let results = match Status::try_from(order.status) {
+            Ok(Status::Completed) if has_none => return,
             Ok(Status::Completed) => ScheduleResults { last_completion_result: payload, last_failure: None },
             Ok(Status::Failed) => {
                 ScheduleResults { last_failure: payload, ..self.schedule.results.as_ref().clone() }
@@ -159,7 +163,7 @@ impl<'a> ScheduleDraft<'a> {
         if self.draft.changes().is_empty() {
             return Outcome::answer(reply);
         }
-        let messages = messages(&self.draft.run, &effects);
+        let messages = messages(&self.draft, &effects);
         messages.into_iter().for_each(|message| self.draft.send(message));
         Outcome { steps: vec![self.draft.finish()], schedule_events: events, ..Outcome::answer(reply) }
     }
@@ -178,12 +182,15 @@ fn mark(properties: &mut Properties, is_paused: bool) {
 }
 
 /// What a schedule asks of others.
-fn messages(run: &Run, effects: &[ScheduleEffect]) -> Vec<RequestRecord> {
+fn messages(draft: &Draft<'_>, effects: &[ScheduleEffect]) -> Vec<RequestRecord> {
+    let run = &draft.run;
     let Some(schedule) = &run.schedule else { return Vec::new() };
+    let asks_again = draft.stamp.level >= level::CANCELS_AGAIN;
     let definition = schedule.definition();
     let message = |effect: &ScheduleEffect| match effect {
         ScheduleEffect::Start(action) => Some(action::start(run, definition, &schedule.results, action)),
         ScheduleEffect::Cancel(started) => Some(action::cancel(run, definition, started)),
+        ScheduleEffect::CancelAgain(started) => asks_again.then(|| action::cancel(run, definition, started)),
         ScheduleEffect::Terminate(started) => Some(action::terminate(run, definition, started)),
         ScheduleEffect::Close
         | ScheduleEffect::Fired(_)

@@ -34,7 +34,7 @@ pub(crate) fn create(
         return Outcome::refuse(Rejection::InvalidArgument("The schedule has no id.".into()));
     };
     if place.stamp.level < level::SCHEDULES {
-        return Outcome::refuse(Rejection::NotReady("Not all nodes know schedules yet.".into()));
+        return Outcome::refuse(level::below("Schedules", level::SCHEDULES, place.stamp));
     }
     if let Some(run) = view.run.as_ref().filter(|run| run.is_open()) {
         return existing(run, id, order);

@@ -64,6 +64,9 @@ fn kind(effect: &ScheduleEffect) -> Option<ScheduleEventKind> {
         ScheduleEffect::Created(revision) => Some(ScheduleEventKind::Created(revision.clone())),
         ScheduleEffect::Updated(revision) => Some(ScheduleEventKind::Updated(revision.clone())),
         ScheduleEffect::Close => Some(ScheduleEventKind::Closed(ScheduleEnd::Idle)),
-        ScheduleEffect::Start(_) | ScheduleEffect::Cancel(_) | ScheduleEffect::Terminate(_) => None,
+        ScheduleEffect::Start(_)
+        | ScheduleEffect::Cancel(_)
+        | ScheduleEffect::CancelAgain(_)
+        | ScheduleEffect::Terminate(_) => None,
     }
 }
