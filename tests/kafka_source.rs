@@ -10,7 +10,7 @@ use anyhow::Context;
 use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
 use everlog_log_kafka::commands::source::CommandsSource;
 use everlog_log_kafka::topics::topic_io::{
-    self, Ending, From, OutgoingRecord, Producer, TailStep, TopicTail, Trimmer,
+    self, From, OutgoingRecord, Producer, TailStep, TopicTail, TransactionEnd, Trimmer,
 };
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
@@ -189,8 +189,8 @@ async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> 
     reader.begin_all(4).await?;
     let mut producer = Producer::open_transactional(&test_log.options, "somebody")?;
     test_log.produce(1, &["a"])?;
-    producer.transact(&[outgoing(&topic, 1, "aborted")], Ending::Abort)?;
-    producer.transact(&[outgoing(&topic, 1, "b"), outgoing(&topic, 1, "c")], Ending::Commit)?;
+    producer.transact(&[outgoing(&topic, 1, "aborted")], TransactionEnd::Abort)?;
+    producer.transact(&[outgoing(&topic, 1, "b"), outgoing(&topic, 1, "c")], TransactionEnd::Commit)?;
     assert_eq!(texts(&reader.records(3).await?), ["a", "b", "c"]);
     producer.begin()?;
     producer.send(&[outgoing(&topic, 1, "open")])?;
@@ -199,7 +199,7 @@ async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> 
     assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
     // What stands behind an open transaction waits for it.
     reader.records_only_of(&test_log, 2).await?;
-    producer.end(Ending::Commit)?;
+    producer.end(TransactionEnd::Commit)?;
     assert_eq!(texts(&reader.records(2).await?), ["open", "behind it"]);
     Ok(())
 }
@@ -514,8 +514,8 @@ fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
     test_log.options.transaction_timeout_ms = 900_000;
     let topic = test_log.commands();
     let mut producer = Producer::open_transactional(&test_log.options, "somebody")?;
-    producer.transact(&[outgoing(&topic, 0, "a"), outgoing(&topic, 3, "b")], Ending::Commit)?;
-    producer.transact(&[outgoing(&topic, 0, "aborted")], Ending::Abort)?;
+    producer.transact(&[outgoing(&topic, 0, "a"), outgoing(&topic, 3, "b")], TransactionEnd::Commit)?;
+    producer.transact(&[outgoing(&topic, 0, "aborted")], TransactionEnd::Abort)?;
     let mut tail = TopicTail::open(&test_log.options, &topic, None, From::Beginning)?;
     let mut found = read_to_the_end(&mut tail)?;
     found.sort();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
 use everlog_log_kafka::topics::topic_io::{
-    Ending, From, OutgoingRecord, Producer, Record, TailStep, TopicTail,
+    From, OutgoingRecord, Producer, Record, TailStep, TopicTail, TransactionEnd,
 };
 use everlog_log_kafka::{Options, topics};
 use everlog_temporal_api::common::WorkflowType;
@@ -371,7 +371,7 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
         }),
         "{open:?}"
     );
-    producer.end(Ending::Abort)?;
+    producer.end(TransactionEnd::Abort)?;
     let is_well = || {
         let table = test_log.run(&["doctor"], "");
         table

@@ -47,7 +47,12 @@ async fn the_list_of_rpcs_is_true() -> anyhow::Result<()> {
         let mut request = Request::new(Bytes::new());
         request.set_timeout(patience::most());
         let answer = raw::call(&channel, path, request).await;
-        let served = !answer.is_err_and(|status| status.code() == Code::Unimplemented);
+        let refusal = answer.err().filter(|status| status.code() == Code::Unimplemented);
+        let served = refusal.is_none();
+        let names_it = format!("{name} is not served by Everlog, see docs/api.md");
+        if let Some(refusal) = refusal.filter(|refusal| refusal.message() != names_it) {
+            wrong.push(format!("{name}: refused as {:?}", refusal.message()));
+        }
         let (in_table, listed) = (everlog_temporal::is_served(path), documented.get(name));
         if in_table != served || listed != Some(&served) {
             wrong.push(format!(

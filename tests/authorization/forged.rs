@@ -110,7 +110,7 @@ async fn what_is_made_up_or_malformed_is_no_identity() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let (_server, channel) = serve(dir.path(), &[]).await?;
     let nobody = CALLERS[0];
-    let list = format!("{SERVICE}/ListNamespaces");
+    let list = format!("{SERVICE}/GetSearchAttributes");
     let forged = r#"{"kind":"server","name":"root","grants":{"system":15,"namespaces":{}}}"#.to_owned();
     let bearer = |scheme: &str, key: &str| ("authorization", format!("{scheme} {key}"));
     let key = ROOT.key();

@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 use everlog_temporal_api::DESCRIPTOR;
+use everlog_temporal_api::workflowservice::{ListNamespacesRequest, ListNamespacesResponse};
 use everlog_tests::patience;
 use prost::Message;
 use prost::encoding::string;
 use prost_types::{DescriptorProto, FileDescriptorSet};
 
 use crate::callers::{
-    CALLERS, Caller, EXPIRED, NOBODY, OTHER, OWN, STRANGER, SYSTEM, UNKNOWN, is_denied, serve,
+    BOTH_WRITER, CALLERS, Caller, EXPIRED, NOBODY, OTHER, OTHER_WRITER, OWN, READER, ROOT, STRANGER, SYSTEM,
+    UNKNOWN, is_denied, serve,
 };
 use crate::table::{Needs, needs};
 
@@ -60,6 +62,7 @@ fn is_allowed(rpc: &str, caller: Caller, namespace: &str) -> bool {
     match needs(rpc) {
         Needs::Nothing => true,
         Needs::Known => is_known,
+        Needs::ReaderSomewhere => is_known && reads,
         Needs::SystemReader => is_system && reads,
         Needs::SystemAdmin => is_system && rules,
         Needs::Reader => counts && reads,
@@ -94,5 +97,34 @@ async fn every_rpc_is_open_to_those_whom_the_table_names_and_to_nobody_else() ->
     }
     assert_eq!(wrong, [] as [String; 0]);
     assert!(judged > 5_000, "{judged} calls");
+    Ok(())
+}
+
+/// The Web UI lists namespaces on each page: it shows each person those that they may open.
+#[tokio::test]
+async fn namespaces_are_listed_to_those_who_may_read_them() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[]).await?;
+    for (caller, shown) in
+        [(READER, vec![OWN]), (OTHER_WRITER, vec![OTHER]), (BOTH_WRITER, vec![OTHER, OWN]), (ROOT, vec![])]
+    {
+        let (mut listed, mut pages, mut next_page_token) = (Vec::new(), 0, Bytes::new());
+        loop {
+            let request = ListNamespacesRequest { page_size: 1, next_page_token, ..Default::default() };
+            let page = ListNamespacesResponse::decode(caller.send(&channel, request).await?)?;
+            let infos = page.namespaces.into_iter().filter_map(|namespace| namespace.namespace_info);
+            listed.extend(infos.map(|info| info.name));
+            (pages, next_page_token) = (pages + 1, page.next_page_token);
+            if next_page_token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(pages, listed.len(), "{}", caller.name);
+        if caller == ROOT {
+            assert!([OWN, OTHER, "default"].iter().all(|name| listed.iter().any(|listed| listed == name)));
+        } else {
+            assert_eq!(listed, shown, "{}", caller.name);
+        }
+    }
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! What each RPC needs, as docs/security.md has it: Temporal's table, and what a worker may do besides.
+//! What each RPC needs, as docs/security.md has it: Temporal's table, what a worker may do besides, and what the Web UI asks on each page.
 
 /// What a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     Nothing,
+    ReaderSomewhere,
     SystemReader,
     SystemAdmin,
     Reader,
@@ -11,12 +12,14 @@ pub enum Needs {
     Writer,
     WriterOrWorker,
     Admin,
-    /// It is not served: who is known hears that.
+    /// Any grant. What is not served says so to those who are known.
     Known,
 }
 
 const NOTHING: &[&str] = &["GetSystemInfo"];
-const SYSTEM_READER: &[&str] = &["ListNamespaces", "GetClusterInfo", "GetSearchAttributes"];
+const KNOWN: &[&str] = &["GetClusterInfo"];
+const READER_SOMEWHERE: &[&str] = &["ListNamespaces"];
+const SYSTEM_READER: &[&str] = &["GetSearchAttributes"];
 const SYSTEM_ADMIN: &[&str] = &["ListClusters"];
 const READER_OR_WORKER: &[&str] = &["DescribeNamespace", "GetWorkflowExecutionHistory"];
 const READER: &[&str] = &[
@@ -106,6 +109,8 @@ const WRITER: &[&str] = &[
 pub fn needs(rpc: &str) -> Needs {
     let table = [
         (Needs::Nothing, NOTHING),
+        (Needs::Known, KNOWN),
+        (Needs::ReaderSomewhere, READER_SOMEWHERE),
         (Needs::SystemReader, SYSTEM_READER),
         (Needs::SystemAdmin, SYSTEM_ADMIN),
         (Needs::Reader, READER),

@@ -7,6 +7,7 @@ use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::{child, close, external_workflow};
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::{BatchOperationState, WorkflowExecutionStatus};
+use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::temporal::api::batch::v1::BatchOperationTermination;
 use everlog_temporal_api::workflowservice::start_batch_operation_request::Operation;
@@ -106,6 +107,44 @@ async fn a_worker_does_workflows_and_can_start_none() -> anyhow::Result<()> {
         described.is_err_and(|status| status.code() == Code::PermissionDenied),
         "a worker reads no state"
     );
+    Ok(())
+}
+
+/// The list of workers of a namespace, as this caller gets it: their keys.
+async fn workers(caller: Caller, channel: &Channel, namespace: &str) -> Result<Vec<String>, Status> {
+    let request = ListWorkersRequest { namespace: namespace.into(), ..Default::default() };
+    let listed: ListWorkersResponse = read(caller.send(channel, request).await?)?;
+    Ok(listed.workers.into_iter().map(|worker| worker.worker_instance_key).collect())
+}
+
+#[tokio::test]
+async fn workers_are_known_in_their_own_namespace_only() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (_server, channel) = serve(dir.path(), &[]).await?;
+    let tells = |namespace: &str, key: &str| RecordWorkerHeartbeatRequest {
+        namespace: namespace.into(),
+        worker_heartbeat: vec![
+            WorkerHeartbeat { worker_instance_key: key.into(), ..Default::default() }.encode_to_vec().into(),
+        ],
+        ..Default::default()
+    };
+    WORKER.send(&channel, tells(OWN, "ours")).await?;
+    OTHER_WRITER.send(&channel, tells(OTHER, "theirs")).await?;
+    ensure!(is_denied(&WORKER.send(&channel, tells(OTHER, "planted")).await));
+    ensure!(workers(READER, &channel, OWN).await? == ["ours"]);
+    ensure!(workers(OTHER_WRITER, &channel, OTHER).await? == ["theirs"]);
+    let denied = workers(READER, &channel, OTHER).await.err().context("it is not a reader there")?;
+    ensure!(denied.code() == Code::PermissionDenied);
+    let describes = |namespace: &str| DescribeWorkerRequest {
+        namespace: namespace.into(),
+        worker_instance_key: "theirs".into(),
+    };
+    let told = READER.send(&channel, describes(OWN)).await.err().context("it is not there")?;
+    ensure!(told.code() == Code::NotFound, "{told:?}");
+    ensure!(is_denied(&READER.send(&channel, describes(OTHER)).await));
+    let count = CountWorkersRequest { namespace: OWN.into(), ..Default::default() };
+    let counted: CountWorkersResponse = read(READER.send(&channel, count).await?)?;
+    ensure!(counted.count == 1, "{counted:?}");
     Ok(())
 }
 

@@ -29,8 +29,8 @@ pub fn rows() -> Vec<Row> {
             refused(FailedPrecondition, "").with("ClientVersionNotSupportedFailure")),
         row(76, "SDK version that is none", versioned("temporal-go", "newest"), refused(Code::InvalidArgument, "")),
         row(76, "SDK that nobody knows", versioned("temporal-cobol", "0.0.1"), taken("")),
-        row(77, "unknown method", empty(method!("Nonsense")), refused(Unimplemented, "")),
-        row(77, "unknown service", empty("/temporal.api.nonsense.v1.Nonsense/Nothing"), refused(Unimplemented, "")),
+        row(77, "unknown method", empty(method!("Nonsense")), refused(Unimplemented, "Nonsense is not served")),
+        row(77, "unknown service", empty("/temporal.api.nonsense.v1.Nonsense/Nothing"), refused(Unimplemented, "Nothing is not served")),
         row(77, "method of the service that comes later", empty(method!("ListWorkerDeployments")), later("worker deployments")),
         // No input is known that leads to an internal error: the end of the test looks for panics instead.
         row(78, "internal error", empty(method!("GetSystemInfo")), taken("")),

@@ -49,6 +49,21 @@ fn has_paused(reference: &[Noted]) -> bool {
     paused.any(|paused| *paused == Value::Bool(true))
 }
 
+/// A description told that an activity was paused, be it by then or before.
+fn has_pause_info(reference: &[Noted]) -> bool {
+    const INFO: &str = "/workflow_execution_info/search_attributes/indexed_fields/TemporalPauseInfo";
+    reference.iter().any(|noted| noted.answer.pointer(INFO).is_some())
+}
+
+/// A run that is over was described with an activity that is still paused.
+fn has_paused_at_the_end(reference: &[Noted]) -> bool {
+    const RUNNING: &str = "WORKFLOW_EXECUTION_STATUS_RUNNING";
+    reference.iter().any(|noted| {
+        let status = noted.answer.pointer("/workflow_execution_info/status");
+        status.is_some_and(|status| status != RUNNING) && has_paused(std::slice::from_ref(noted))
+    })
+}
+
 /// What overrides the version of a run was changed.
 fn has_override(reference: &[Noted]) -> bool {
     events(reference).any(|event| event.get("workflow_execution_options_updated_event_attributes").is_some())
@@ -159,6 +174,12 @@ fn one_more(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     count(reference).zip(count(everlog)).is_some_and(|(theirs, ours)| theirs == ours + 1)
 }
 
+/// Theirs is one to three more.
+fn some_more(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    let count = |value: Option<&Value>| value.and_then(Value::as_i64);
+    count(reference).zip(count(everlog)).is_some_and(|(theirs, ours)| (1..=3).contains(&(theirs - ours)))
+}
+
 /// Theirs says that there is nothing, ours says nothing.
 fn nothing(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
@@ -234,7 +255,7 @@ pub const ALLOWED: &[Allowed] = &[
     only_where(has_other_options, row(".start_to_close_timeout", both, "the same")),
     only_where(has_other_options, row(".heartbeat_timeout", both, "the same")),
     only_where(
-        has_paused,
+        has_pause_info,
         row(
             ".indexed_fields.TemporalPauseInfo",
             only_theirs,
@@ -327,6 +348,14 @@ pub const ALLOWED: &[Allowed] = &[
         ),
     ),
     only_where(
+        has_paused,
+        row(
+            ".state_transition_count",
+            some_more,
+            "there a call about an activity that finds it as it asks for is written down as well",
+        ),
+    ),
+    only_where(
         has_reset,
         row(
             ".state_transition_count",
@@ -378,6 +407,14 @@ pub const ALLOWED: &[Allowed] = &[
         ".pending_activities",
         only_theirs,
         "a run that is over has no task and no activity pending; there it tells what was",
+    ),
+    only_where(
+        has_paused_at_the_end,
+        row(
+            ".pending_activities[]",
+            only_theirs,
+            "a run that is over has only those activities that are paused; there it tells all that were pending",
+        ),
     ),
     row(
         ".pending_children",

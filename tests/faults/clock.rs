@@ -71,8 +71,9 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     let config = Config {
         node: "test".into(),
         public: Arc::new(Unnamed),
+        ending_counts: Arc::new(everlog_partition::Uncounted),
         instance: bytes::Bytes::from_static(b"instance"),
-        level: level::LATEST,
+        levels: Arc::new(level::LATEST),
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

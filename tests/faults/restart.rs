@@ -9,14 +9,16 @@ use everlog_engine::command::{Command, CommandAttributes};
 use everlog_engine::machine::close;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
+use everlog_temporal_api::query::WorkflowQuery;
 use everlog_temporal_api::workflowservice::{
-    GetWorkflowExecutionHistoryRequest, GetWorkflowExecutionHistoryResponse,
+    GetWorkflowExecutionHistoryRequest, GetWorkflowExecutionHistoryResponse, QueryWorkflowRequest,
 };
 use everlog_tests::caller::{Caller, execution};
 use everlog_tests::page::get;
 use everlog_tests::patience;
 use everlog_tests::server::{Server, binary, free_address};
 use prost::Message;
+use tonic::{Code, Status};
 
 const ID: &str = "order-1";
 const SIGNALS: usize = 6;
@@ -65,6 +67,43 @@ async fn a_history_is_read_on_and_a_task_completed_after_a_kill_with_the_tokens_
     let ends = caller.history(ID).await?.split_off(whole.len());
     let types: Vec<_> = ends.iter().map(HistoryEvent::event_type).collect();
     ensure!(types == [EventType::WorkflowTaskCompleted, EventType::WorkflowExecutionCompleted], "{types:?}");
+    Ok(())
+}
+
+/// What a query gets that nobody answers.
+async fn unanswered_query(caller: &Caller) -> anyhow::Result<Status> {
+    let query = WorkflowQuery { query_type: "state".into(), ..WorkflowQuery::default() };
+    let request = QueryWorkflowRequest {
+        namespace: "default".into(),
+        execution: execution(ID),
+        query: Some(query),
+        ..QueryWorkflowRequest::default()
+    };
+    caller.send(request).await.err().context("nobody answers")
+}
+
+/// A poll of before the kill is not remembered, so the queue has had none for 20 s.
+#[tokio::test]
+async fn a_query_that_nobody_polls_for_says_so() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), &[("EVERLOG_GATEWAY__QUERY_WAIT_MS", "1000")]).await?;
+    let caller = Caller(server.connect().await?);
+    caller.start_patient(ID).await?;
+    let task = caller.take().await?.context("a task waits")?;
+    caller.complete(task, Vec::new()).await?;
+    let (_the_query, taken) = tokio::join!(caller.take(), unanswered_query(&caller));
+    let taken = taken?;
+    ensure!(taken.code() == Code::DeadlineExceeded, "a worker has it: {taken}");
+
+    server.crash().await?;
+    let caller = Caller(server.connect().await?);
+    let unpolled = unanswered_query(&caller).await?;
+    ensure!(unpolled.code() == Code::FailedPrecondition, "{unpolled}");
+    ensure!(unpolled.message().starts_with("no poller seen for task queue recently"), "{unpolled}");
+
+    caller.signal(ID, "news").await?;
+    let waits_for_its_task = unanswered_query(&caller).await?;
+    ensure!(waits_for_its_task.code() == Code::DeadlineExceeded, "{waits_for_its_task}");
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! Inputs: those of a corpus, changed in a few places.
+//! Inputs: those of a corpus, changed in a few places. `EVERLOG_FUZZ_INPUTS` says how many each target gets; the seed is that of the
+//! commit, or `EVERLOG_FUZZ_SEED`.
 
 use everlog_tests::dice::seed_of_the_commit;
 use proptest::collection::vec;
@@ -6,6 +7,23 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::{BoxedStrategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// Inputs of a target, unless the variable says otherwise.
+const INPUTS: usize = 1_500;
+/// Inputs between two looks at the server.
+pub const BATCH: usize = 100;
+
+/// How many batches of inputs a target gets.
+pub fn batches() -> usize {
+    let wanted = std::env::var("EVERLOG_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
+    wanted.unwrap_or(INPUTS).div_ceil(BATCH)
+}
+
+/// The bytes that a line has in hexadecimal.
+pub fn of_hex(line: &str) -> Vec<u8> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    line.as_bytes().chunks(2).filter_map(byte).collect()
+}
 
 /// What is put between: what parsers of text and of protobuf look for.
 const WORDS: &[&[u8]] = &[

@@ -1,10 +1,11 @@
-//! What anybody may send, changed at random: tokens, queries, messages, commands, heads of HTTP. Nothing of it panics, stops the
-//! server, or gets an answer that is none.
+//! What anybody may send, changed at random: tokens, queries, messages, commands, heads of HTTP, headers of calls. Nothing of it
+//! panics, stops the server, or gets an answer that is none. Handshakes of TLS are in `tests/tls`, what is read of identities is in
+//! `connectors/auth/src/fuzz.rs`.
 //!
 //! Inputs are those of `corpus/`, a file for each target with an input a line, changed by strategies of proptest. What was found
-//! to fail is put there. `EVERLOG_FUZZ_INPUTS` says how many each target gets; the seed is that of the commit, or
-//! `EVERLOG_FUZZ_SEED`.
+//! to fail is put there.
 
+mod headers;
 mod inputs;
 mod targets;
 
@@ -12,17 +13,8 @@ use anyhow::{Context, ensure};
 use everlog_tests::server::Server;
 use everlog_tests::{page, patience};
 
-use crate::inputs::Inputs;
+use crate::inputs::{BATCH, Inputs, batches};
 use crate::targets::{Probe, Target};
-
-/// Inputs of a target, unless the variable says otherwise.
-const INPUTS: usize = 1_500;
-/// Inputs between two looks at the server.
-const BATCH: usize = 100;
-
-fn inputs_wanted() -> usize {
-    std::env::var("EVERLOG_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(INPUTS)
-}
 
 /// Feeds a target with so many inputs.
 async fn feed(target: Target) -> anyhow::Result<()> {
@@ -30,7 +22,7 @@ async fn feed(target: Target) -> anyhow::Result<()> {
     let server = Server::start(dir.path(), &[]).await?;
     let probe = Probe::new(&server).await?;
     let mut inputs = Inputs::of(target.corpus());
-    for batch in 0..inputs_wanted().div_ceil(BATCH) {
+    for batch in 0..batches() {
         for _ in 0..BATCH {
             let input = inputs.next();
             let fault = patience::answer("an answer", target.feed(&server, &probe, &input)).await?;

@@ -15,6 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::{Code, Request, Status};
 
+use crate::inputs::of_hex;
+
 /// What inputs are fed to.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
@@ -94,14 +96,7 @@ impl Target {
             // The changes are what matters: the token is the probe's.
             Self::Tokens => vec![vec![0; 96], Vec::new()],
             Self::Queries => lines(include_str!("corpus/queries")),
-            Self::Messages => {
-                let of_hex = |line: &str| -> Vec<u8> {
-                    let pairs = line.as_bytes().chunks(2);
-                    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-                    pairs.filter_map(byte).collect()
-                };
-                include_str!("corpus/messages").lines().map(of_hex).collect()
-            }
+            Self::Messages => include_str!("corpus/messages").lines().map(of_hex).collect(),
             Self::Commands => lines(include_str!("corpus/commands")),
             Self::Heads => {
                 let heads = include_str!("corpus/heads").split("\n\n");

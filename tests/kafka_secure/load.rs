@@ -37,12 +37,16 @@ impl Load {
         let (acknowledged, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, ends) = (Arc::clone(&acknowledged), Arc::clone(&is_over));
         let task = tokio::spawn(async move {
-            let mut started = BTreeSet::new();
+            let (mut started, mut looks) = (BTreeSet::new(), patience::looks());
             while !ends.load(Ordering::Relaxed) {
                 let id = format!("load-{}", started.len());
-                if start(&channel, &id).await.is_ok() {
-                    started.insert(id);
-                    count.fetch_add(1, Ordering::Relaxed);
+                match start(&channel, &id).await {
+                    Ok(()) => {
+                        started.insert(id);
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // A node that is away refuses at once.
+                    Err(_) => drop(looks.tick().await),
                 }
             }
             started
@@ -61,8 +65,14 @@ impl Load {
     }
 
     /// The Workflow Ids whose starts were acknowledged.
-    pub async fn end(self) -> anyhow::Result<BTreeSet<String>> {
+    pub async fn end(mut self) -> anyhow::Result<BTreeSet<String>> {
         self.is_over.store(true, Ordering::Relaxed);
-        Ok(self.task.await?)
+        Ok((&mut self.task).await?)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }

@@ -404,6 +404,7 @@ impl ClientContext {
                 only_open: false,
                 only_completed_cleanly: false,
                 patience_ms: 60_000,
+                is_taken: Arc::default(),
             };
             let outcome = self.call("a query", &mut dice, router.query(request)).await;
             if let Ok(QueryOutcome::Answered(answer)) = outcome {

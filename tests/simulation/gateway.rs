@@ -92,6 +92,7 @@ impl Gateway {
             metrics,
             peers: None,
             guard: None,
+            traces: None,
         };
         Self(ApiServices(Arc::new(everlog_temporal::Gateway::new(config).expect("it can work"))))
     }

@@ -39,8 +39,8 @@ impl Harness {
         let broker = Shared::new(Broker::new(PARTITIONS, Nasty::calm(), Dice::new(7)));
         let begin_ms = broker.lock().now_ms;
         let clock = Clock::new(begin_ms);
-        let mut node = Node::start(0, &broker, &clock.shared(), Disk::default());
-        node.level = level;
+        let node = Node::start(0, &broker, &clock.shared(), Disk::default());
+        node.level.0.store(level, Ordering::Relaxed);
         let mut harness = Self { broker, clock, node, begin_ms, off_ms, fast_ppm };
         harness.set_clock();
         harness.node.recover(1, begin_ms).unwrap();

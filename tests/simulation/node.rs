@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use everlog_engine::{Settings, level};
 use everlog_partition::{
-    Admission, Config, Dispatcher, Error, InboxMessage, Partition, PreviousOwner, ReadyId, Router, Stats,
-    UncommittedBudget, Unnamed,
+    Admission, Config, Dispatcher, Error, InboxMessage, LevelSource, Partition, PreviousOwner, ReadyId,
+    Router, Stats, UncommittedBudget, Unnamed,
 };
 use everlog_store::Store;
 
@@ -47,7 +47,7 @@ pub struct Node {
     /// Uncommitted bytes that its partition may keep.
     pub overlay_bytes_max: usize,
     /// The level of decisions that it names.
-    pub level: u32,
+    pub level: Arc<NodeLevel>,
     /// Its public face, where there is one.
     pub gateway: Option<Rc<Gateway>>,
     /// Its side of what nodes do for each other, where they do.
@@ -57,13 +57,27 @@ pub struct Node {
     life: u64,
 }
 
+/// The level of decisions that a node names; it may be raised while the node lives.
+pub struct NodeLevel(pub AtomicU32);
+
+impl LevelSource for NodeLevel {
+    fn of_new_partition(&self) -> u32 {
+        self.raised()
+    }
+
+    fn raised(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Nodes are not configured alike: each gives its workers other advice, and mostly names another level of decisions.
-pub fn config(node: usize, level: u32, instance: u64, overlay_bytes_max: usize) -> Config {
+pub fn config(node: usize, levels: Arc<dyn LevelSource>, instance: u64, overlay_bytes_max: usize) -> Config {
     Config {
         node: format!("node-{node}"),
         public: Arc::new(Unnamed),
+        ending_counts: Arc::new(everlog_partition::Uncounted),
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
-        level,
+        levels,
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
         overlay_bytes_max,
@@ -99,7 +113,7 @@ impl Node {
             retry_ms: None,
             recovered_ms: 0,
             overlay_bytes_max: 64 << 20,
-            level: level::LATEST.min(id as u32),
+            level: Arc::new(NodeLevel(AtomicU32::new(level::LATEST.min(id as u32)))),
             gateway: None,
             desk: None,
             dispatcher,
@@ -152,7 +166,7 @@ impl Node {
             (self.log.clone(), Store::new(self.disk.clone()), self.dispatcher.clone());
         let (send, config, stats) = (
             post(&self.inbox, instance),
-            config(self.id, self.level, instance, self.overlay_bytes_max),
+            config(self.id, self.level.clone(), instance, self.overlay_bytes_max),
             Arc::default(),
         );
         let recovered = match &former {

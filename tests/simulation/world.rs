@@ -482,6 +482,8 @@ impl World {
         for node in self.nodes.iter_mut().flatten() {
             node.asleep_until_ms = now_ms;
             node.set_clock(0, true, now_ms);
+            // The operator raises the level, while a node serves.
+            node.level.0.store(level::LATEST, Ordering::Relaxed);
         }
         for (_, _, at_ms) in &mut self.down {
             *at_ms = now_ms;
@@ -570,7 +572,7 @@ fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, plan: &Plan) -> 
     let mut node = Node::start(id, broker, &clock.shared(), disk);
     node.overlay_bytes_max = plan.overlay_bytes_max;
     if plan.schedules || plan.operators {
-        node.level = level::LATEST;
+        node.level.0.store(level::LATEST, Ordering::Relaxed);
     }
     node.gateway = plan.gateways.then(|| Rc::new(Gateway::over(&node.router)));
     debug_assert_eq!(node.log.partitions(), PARTITIONS);

@@ -10,6 +10,7 @@ use crate::tree::{files, none, root};
 /// The arrows between our crates. A crate may import those on its line, and no other of ours.
 const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-auth", &[]),
+    ("everlog-traces", &[]),
     ("everlog-engine", &["everlog-schedules"]),
     ("everlog-schedules", &[]),
     ("everlog-log", &[]),
@@ -47,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "everlog-partition",
             "everlog-schedules",
             "everlog-temporal-api",
+            "everlog-traces",
             "everlog-visibility",
         ],
     ),
@@ -111,6 +113,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "everlog-rocks",
             "everlog-store",
             "everlog-temporal",
+            "everlog-traces",
             "everlog-wire",
         ],
     ),
@@ -134,6 +137,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("librocksdb-sys", &[]),
     ("tonic", &["everlog-temporal", "everlog-temporal-api", "everlog-benches", "everlog-tests"]),
     ("temporalio", &["everlog-temporal-api"]),
+    ("opentelemetry", &["everlog-traces", "everlog-tests"]),
     // The partition takes its channels only: see purity.rs.
     (
         "tokio",
@@ -147,6 +151,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "everlog-partition",
             "everlog-registry",
             "everlog-temporal",
+            "everlog-traces",
             "everlog-benches",
             "everlog-patience",
             "everlog-tests",

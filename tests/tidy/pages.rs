@@ -12,7 +12,8 @@ const SHORT: &[(&str, usize)] =
 /// Pages whose paths in backticks are those of the clone.
 const MAPS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
 /// What such a path begins with.
-const FOLDERS: &[&str] = &["benches/", "connectors/", "docs/", "processor/", "schemas/", "tests/"];
+const FOLDERS: &[&str] =
+    &["benches/", "connectors/", "docs/", "packaging/", "processor/", "schemas/", "tests/"];
 
 #[test]
 fn the_first_pages_are_short() {

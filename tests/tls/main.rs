@@ -3,6 +3,9 @@
 
 mod client;
 mod development;
+mod handshakes;
+#[path = "../fuzz/inputs.rs"]
+mod inputs;
 mod rotation;
 mod secured;
 mod settings;

@@ -13,7 +13,7 @@ use crate::client::Client;
 pub struct Secured {
     pub server: Server,
     pub authority: Authority,
-    http_address: SocketAddr,
+    pub http_address: SocketAddr,
     dir: tempfile::TempDir,
 }
 

@@ -88,7 +88,8 @@ impl<R: SchemaRegistry, N: Names> HttpSource<R, N> {
             | Body::Barrier(_)
             | Body::DeliverDelayed(_)
             | Body::OutboxMessage(_)
-            | Body::NamespaceDeleted(_) => None,
+            | Body::NamespaceDeleted(_)
+            | Body::Level(_) => None,
         };
         let heard = self.journals.send(partition, vec![body])?;
         drop(next);

@@ -106,7 +106,8 @@ fn source_of(body: &Body) -> Option<&SourcePosition> {
         | Body::Barrier(_)
         | Body::DeliverDelayed(_)
         | Body::OutboxMessage(_)
-        | Body::NamespaceDeleted(_) => None,
+        | Body::NamespaceDeleted(_)
+        | Body::Level(_) => None,
     }
 }
 
@@ -120,6 +121,7 @@ fn source_mut(body: &mut Body) -> Option<&mut SourcePosition> {
         | Body::Barrier(_)
         | Body::DeliverDelayed(_)
         | Body::OutboxMessage(_)
-        | Body::NamespaceDeleted(_) => None,
+        | Body::NamespaceDeleted(_)
+        | Body::Level(_) => None,
     }
 }

@@ -9,6 +9,7 @@
 mod authorization;
 mod batch;
 mod codec;
+mod ending_metrics;
 mod handlers;
 mod limits;
 mod metrics;
@@ -35,6 +36,7 @@ use everlog_partition::Router;
 use everlog_temporal_api::DESCRIPTOR;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
 use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
+use everlog_traces::{SpanCounts, Traces};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::task::JoinSet;
 use tonic::codegen::http::Response;
@@ -47,8 +49,9 @@ use tower::Layer;
 
 pub use crate::authorization::Guard;
 pub use crate::codec::random_ids::id as random_id;
+pub use crate::ending_metrics::MetricRow;
 pub use crate::limits::{LimitError, Limits};
-pub use crate::metrics::Metrics;
+pub use crate::metrics::{Metrics, OTHER as OTHER_LABEL};
 pub use crate::namespaces::namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
 pub use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
 pub use crate::routing::forward::Calls;
@@ -129,6 +132,8 @@ pub struct Config {
     pub peers: Option<Arc<dyn Peers>>,
     /// Judges callers; none where everybody may do everything.
     pub guard: Option<Guard>,
+    /// Makes a span of each call; none where traces are off.
+    pub traces: Option<Traces>,
 }
 
 /// Why a gateway cannot start.
@@ -170,6 +175,7 @@ pub struct Gateway {
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     guard: Option<Guard>,
+    traces: Option<Traces>,
     identity_limits: IdentityLimits,
     stopping: watch::Sender<bool>,
 }
@@ -191,6 +197,7 @@ impl Gateway {
             metrics,
             peers,
             guard,
+            traces,
         } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
@@ -216,6 +223,7 @@ impl Gateway {
             metrics,
             peers,
             guard,
+            traces,
         })
     }
 
@@ -270,6 +278,9 @@ impl Gateway {
             () = finished => {}
             () = drained => {}
         }
+        if let Some(traces) = &self.traces {
+            traces.clone().end().await;
+        }
         Ok(())
     }
 
@@ -281,6 +292,11 @@ impl Gateway {
     /// The budgets that the calls of all connections share.
     pub fn budgets(&self) -> CallBudgets {
         self.budgets.clone()
+    }
+
+    /// What became of the spans of calls; none where traces are off.
+    pub fn span_counts(&self) -> Option<Arc<SpanCounts>> {
+        self.traces.as_ref().map(|traces| Arc::clone(traces.counts()))
     }
 
     /// The services, without the stages before them.

@@ -1,25 +1,56 @@
 //! The metrics of calls, with the names and labels that Temporal's dashboards use.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use everlog_engine::Ending;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 use tonic::{Code, Status};
 
 use crate::codec::status;
+use crate::ending_metrics::{self, EndingMetrics, MetricRow, NamespaceEndings};
 use crate::rpc::Rpc;
 
 const SERVICE: &str = "frontend";
 /// The namespace label of calls without a namespace, or with an unknown one.
 pub(crate) const UNKNOWN: &str = "_unknown_";
 /// The namespace label of all namespaces beyond `metric_namespaces_max`.
-pub(crate) const OTHER: &str = "_other_";
+pub const OTHER: &str = "_other_";
 
 const CALL_LABELS: &[&str] = &["operation", "namespace", "service_name"];
+const LABELS: &str = "operation, namespace, service_name";
 const LATENCY_BUCKETS_SECONDS: &[f64] =
     &[0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0];
+
+const REQUESTS: MetricRow = ("service_requests", "counter", LABELS, "Calls that have arrived.");
+const LATENCY: MetricRow =
+    ("service_latency", "histogram", LABELS, "Seconds from the arrival of a call to its response.");
+const PENDING: MetricRow = ("service_pending_requests", "gauge", LABELS, "Calls in progress.");
+const ERRORS: MetricRow =
+    ("service_errors", "counter", LABELS, "Calls that failed because of the server, not of the caller.");
+const ERROR_TYPES: MetricRow = (
+    "service_error_with_type",
+    "counter",
+    "operation, namespace, service_name, error_type",
+    "Calls that failed, by gRPC code.",
+);
+const EXHAUSTED: MetricRow = (
+    "service_errors_resource_exhausted",
+    "counter",
+    "operation, namespace, service_name, resource_exhausted_cause, resource_exhausted_scope",
+    "Calls that were refused because a limit was reached, by cause and scope.",
+);
+const UNAUTHORIZED: MetricRow = (
+    "service_errors_unauthorized",
+    "counter",
+    LABELS,
+    "Calls that were refused because the caller is not known, or may not do that.",
+);
+const PANICS: MetricRow = ("service_panics", "counter", LABELS, "Calls whose handler panicked.");
+const OF_CALLS: [MetricRow; 8] =
+    [REQUESTS, LATENCY, PENDING, ERRORS, ERROR_TYPES, EXHAUSTED, UNAUTHORIZED, PANICS];
 
 /// The metrics of the gateway.
 #[derive(Clone)]
@@ -30,48 +61,43 @@ pub struct Metrics {
     errors: IntCounterVec,
     error_types: IntCounterVec,
     exhausted: IntCounterVec,
+    unauthorized: IntCounterVec,
     panics: IntCounterVec,
+    endings: EndingMetrics,
 }
 
 impl Metrics {
+    /// All of them.
+    pub fn rows() -> impl Iterator<Item = MetricRow> {
+        OF_CALLS.into_iter().chain(ending_metrics::ROWS)
+    }
+
     /// Registers the metrics.
     ///
     /// # Errors
     /// A metric of one of these names is registered already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name, help, more: &[&str]| {
-            let counter = IntCounterVec::new(Opts::new(name, help), &[CALL_LABELS, more].concat())?;
+        let counter = |(name, _, labels, help): MetricRow| {
+            let labels: Vec<_> = labels.split(", ").collect();
+            let counter = IntCounterVec::new(Opts::new(name, help), &labels)?;
             registry.register(Box::new(counter.clone()))?;
             Ok::<_, prometheus::Error>(counter)
         };
-        let latency =
-            HistogramOpts::new("service_latency", "Seconds from the arrival of a call to its response")
-                .buckets(LATENCY_BUCKETS_SECONDS.to_vec());
+        let latency = HistogramOpts::new(LATENCY.0, LATENCY.3).buckets(LATENCY_BUCKETS_SECONDS.to_vec());
         let latency = HistogramVec::new(latency, CALL_LABELS)?;
         registry.register(Box::new(latency.clone()))?;
-        let pending = Opts::new("service_pending_requests", "Calls in progress");
-        let pending = IntGaugeVec::new(pending, CALL_LABELS)?;
+        let pending = IntGaugeVec::new(Opts::new(PENDING.0, PENDING.3), CALL_LABELS)?;
         registry.register(Box::new(pending.clone()))?;
         Ok(Self {
-            requests: counter("service_requests", "Calls that have arrived", &[])?,
+            requests: counter(REQUESTS)?,
             latency,
             pending,
-            errors: counter(
-                "service_errors",
-                "Calls that failed because of the server, not of the caller",
-                &[],
-            )?,
-            error_types: counter(
-                "service_error_with_type",
-                "Calls that failed, by gRPC code",
-                &["error_type"],
-            )?,
-            exhausted: counter(
-                "service_errors_resource_exhausted",
-                "Calls that were refused because a limit was reached, by cause and scope",
-                &["resource_exhausted_cause", "resource_exhausted_scope"],
-            )?,
-            panics: counter("service_panics", "Calls whose handler panicked", &[])?,
+            errors: counter(ERRORS)?,
+            error_types: counter(ERROR_TYPES)?,
+            exhausted: counter(EXHAUSTED)?,
+            unauthorized: counter(UNAUTHORIZED)?,
+            panics: counter(PANICS)?,
+            endings: EndingMetrics::register(registry)?,
         })
     }
 
@@ -89,6 +115,9 @@ impl Metrics {
                 let (cause, scope) = status::exhaustion(status);
                 self.exhausted.with_label_values(&[operation, namespace, SERVICE, cause, scope]).inc();
             }
+            Code::PermissionDenied | Code::Unauthenticated => {
+                self.unauthorized.with_label_values(&[operation, namespace, SERVICE]).inc();
+            }
             Code::Unknown | Code::Aborted | Code::Internal | Code::Unavailable | Code::DataLoss => {
                 self.errors.with_label_values(&[operation, namespace, SERVICE]).inc();
             }
@@ -98,20 +127,19 @@ impl Metrics {
             | Code::DeadlineExceeded
             | Code::NotFound
             | Code::AlreadyExists
-            | Code::PermissionDenied
             | Code::FailedPrecondition
             | Code::OutOfRange
-            | Code::Unimplemented
-            | Code::Unauthenticated => {}
+            | Code::Unimplemented => {}
         }
     }
 }
 
 /// The metrics of one namespace, looked up once per RPC.
 pub(crate) struct NamespaceMetrics {
-    label: String,
+    label: Arc<str>,
     metrics: Metrics,
     handles: [OnceLock<Handles>; Rpc::COUNT],
+    endings: NamespaceEndings,
 }
 
 /// The metrics of one RPC in one namespace.
@@ -123,7 +151,18 @@ struct Handles {
 
 impl NamespaceMetrics {
     pub(crate) fn new(label: &str, metrics: Metrics) -> Self {
-        Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; Rpc::COUNT] }
+        let endings = metrics.endings.of(label);
+        Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; Rpc::COUNT], endings }
+    }
+
+    /// What the namespace goes by in metrics.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    /// Counts a workflow, a task or an activity that is over.
+    pub(crate) fn over(&self, ending: Ending) {
+        self.endings.count(ending);
     }
 
     /// Counts the start of a call.
@@ -200,6 +239,11 @@ mod tests {
         assert!(lines(&registry, "service_errors{").is_empty());
         metrics.count_unread(&Status::internal("broken"));
         assert_eq!(lines(&registry, "service_errors{").len(), 1);
+        for refusal in [Status::unauthenticated("who"), Status::permission_denied("no")] {
+            metrics.count_unread(&refusal);
+        }
+        let unauthorized = lines(&registry, "service_errors_unauthorized{");
+        assert!(matches!(&*unauthorized, [line] if line.ends_with(" 2")), "{unauthorized:?}");
     }
 
     #[test]

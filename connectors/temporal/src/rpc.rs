@@ -26,7 +26,7 @@ macro_rules! rpcs {
             WorkflowService {
                 RegisterNamespace                  = cluster_info::register_namespace,           about, admin,        Registry,       never,          once;
                 DescribeNamespace                  = cluster_info::describe_namespace,           about, read_or_work, AnyNode,        never,          repeatable;
-                ListNamespaces                     = cluster_info::list_namespaces,              none,  system_read,  AnyNode,        never,          repeatable;
+                ListNamespaces                     = cluster_info::list_namespaces,              none,  read_somewhere,AnyNode,        never,          repeatable;
                 UpdateNamespace                    = cluster_info::update_namespace,             about, admin,        Registry,       never,          once;
                 DeprecateNamespace                 = cluster_info::deprecate_namespace,          about, admin,        Registry,       never,          repeatable;
                 StartWorkflowExecution             = start::start,                               name,  write,        WorkflowId,     never,          once;
@@ -64,7 +64,7 @@ macro_rules! rpcs {
                 QueryWorkflow                      = query::ask,                                 name,  read,         Execution,      never,          once;
                 DescribeWorkflowExecution          = describe::describe,                         name,  read,         Execution,      never,          repeatable;
                 DescribeTaskQueue                  = task_queue::describe,                       name,  read,         TaskQueue,      never,          repeatable;
-                GetClusterInfo                     = cluster_info::cluster,                      none,  system_read,  AnyNode,        never,          repeatable;
+                GetClusterInfo                     = cluster_info::cluster,                      none,  known,        AnyNode,        never,          repeatable;
                 GetSystemInfo                      = cluster_info::info,                         none,  open,         AnyNode,        never,          repeatable;
                 ListTaskQueuePartitions            = task_queue::list_partitions,                name,  read,         AnyNode,        never,          repeatable;
                 UpdateTaskQueueConfig              = task_queue_config::update,                  name,  write,        Registry,       never,          once;
@@ -181,6 +181,12 @@ macro_rules! access {
     (open) => {
         Access::Open
     };
+    (known) => {
+        Access::Known
+    };
+    (read_somewhere) => {
+        Access::READ_SOMEWHERE
+    };
     (system_read) => {
         Access::SYSTEM_READ
     };
@@ -241,6 +247,11 @@ impl Rpc {
     /// The name that the API gives it.
     pub(crate) fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// The full name of its service.
+    pub(crate) fn service(self) -> &'static str {
+        self.row().service
     }
 
     /// What its caller needs.
@@ -309,7 +320,7 @@ mod tests {
         assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/DeleteNamespace"), None);
     }
 
-    /// Written anew by `UPDATE_EXPECT=1 cargo test -p everlog-temporal --lib`.
+    /// Written anew by `UPDATE_EXPECT=1 cargo test --workspace --lib the_page_of_the_api`.
     #[test]
     fn the_page_of_the_api_lists_every_rpc_as_the_table_has_it() {
         const HEAD: &str = "| method | served | why not |\n|---|---|---|\n";

@@ -10,6 +10,9 @@ use everlog_config::Config;
 use everlog_log_kafka::control::client::ControlClient;
 use serde_json::json;
 
+mod upgrade;
+
+use crate::cluster::upgrade::UpgradeArgs;
 use crate::nodes::peer_auth;
 use crate::nodes::{NodeState, Nodes, view};
 use crate::table::{self, Side};
@@ -34,6 +37,13 @@ pub enum ClusterCommand {
     ///
     /// Exit codes: 0: done. 2: requested, but not done within --within-s. 1: not requested.
     Move(MoveArgs),
+    /// Raise the level of decisions, which new behaviour waits for; there is no way back. Without --to-level: print the levels.
+    ///
+    /// Do so when all nodes have the new release and nobody wants the former one back. On an embedded log the node must not run.
+    ///
+    /// Exit codes: 0: done, or printed. 2: requested, but not done within --within-s. 3: not all nodes know the level.
+    /// 1: not requested.
+    Upgrade(UpgradeArgs),
 }
 
 /// The file of settings.
@@ -92,9 +102,13 @@ pub fn run(command: &ClusterCommand) -> Result<ExitStatus> {
         ClusterCommand::Status(look) => &look.place,
         ClusterCommand::Drain(drain) => &drain.place,
         ClusterCommand::Move(wanted) => &wanted.place,
+        ClusterCommand::Upgrade(wanted) => &wanted.place,
     };
     let config = Config::load(place.config.as_deref(), &everlog_config::environment())?;
     everlog_config::logs::start(&config.logs)?;
+    if let (ClusterCommand::Upgrade(wanted), false) = (command, config.kafka.is_used()) {
+        return upgrade::embedded(&config, wanted);
+    }
     if !config.kafka.is_used() {
         bail!("nodes share a log on Kafka only: kafka.bootstrap_servers is empty");
     }
@@ -109,6 +123,7 @@ pub fn run(command: &ClusterCommand) -> Result<ExitStatus> {
 
 fn obey(command: &ClusterCommand, config: &Config, board: &ControlClient) -> Result<ExitStatus> {
     match command {
+        ClusterCommand::Upgrade(wanted) => upgrade::on_kafka(config, board, wanted),
         ClusterCommand::Status(look) => status(config, board, look.json),
         ClusterCommand::Drain(drain) => {
             if drain.undo {
@@ -176,6 +191,18 @@ fn status(config: &Config, board: &ControlClient, as_json: bool) -> Result<ExitS
     Ok(if is_served { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
+/// What `status --json` prints.
+///
+/// # Errors
+/// The brokers do not answer, or a file of the settings cannot be read.
+pub(crate) fn status_lines(config: &Config) -> Result<Vec<String>> {
+    let board =
+        ControlClient::open(config.kafka.options("cluster")).map_err(|error| config.kafka.explain(error))?;
+    let nodes = peer_auth(config).and_then(|auth| Nodes::look(&board, auth));
+    board.close();
+    Ok(objects(&nodes?, everlog_log::clock::now_ms()))
+}
+
 fn partitions(nodes: &Nodes) -> impl Iterator<Item = u32> {
     0..u32::try_from(nodes.ends.len()).unwrap_or(u32::MAX)
 }
@@ -186,12 +213,23 @@ fn groups_of(nodes: &Nodes, name: &str) -> usize {
 }
 
 fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
+    let mut lines = table_of_nodes(nodes, now_ms);
+    lines.push(String::new());
+    lines.extend(table_of_partitions(nodes));
+    let odd = oddities(nodes);
+    lines.extend((!odd.is_empty()).then(String::new));
+    lines.extend(odd);
+    lines
+}
+
+fn table_of_nodes(nodes: &Nodes, now_ms: i64) -> Vec<String> {
     use Side::{Left, Right};
     let columns = [
         ("NODE", Left),
         ("NODES AT", Left),
         ("CLIENTS AT", Left),
         ("RELEASE", Left),
+        ("LEVEL", Right),
         ("GROUPS", Right),
         ("STATE", Left),
     ];
@@ -199,15 +237,27 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
         let release = nodes.status(name).map_or("-", |status| status.version.as_str());
         let (address, calls) = (row.address.clone(), row.calls.clone());
         let groups = groups_of(nodes, name).to_string();
-        [name.clone(), address, calls, release.into(), groups, nodes.node_state(name).words(now_ms)]
+        [
+            name.clone(),
+            address,
+            calls,
+            release.into(),
+            row.level.to_string(),
+            groups,
+            nodes.node_state(name).words(now_ms),
+        ]
     };
-    let mut lines = table::lines(columns, &nodes.view.nodes.iter().map(row).collect::<Vec<_>>());
-    lines.push(String::new());
+    table::lines(columns, &nodes.view.nodes.iter().map(row).collect::<Vec<_>>())
+}
+
+fn table_of_partitions(nodes: &Nodes) -> Vec<String> {
+    use Side::{Left, Right};
     let columns = [
         ("PARTITION", Left),
         ("GROUP", Left),
         ("NODE", Left),
         ("STATE", Left),
+        ("LEVEL", Right),
         ("FENCE", Right),
         ("TERM", Right),
         ("APPLIED", Right),
@@ -233,6 +283,7 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
                     None => format!("{state}, is to go to {to}"),
                 },
             ),
+            number(told.and_then(|told| told.level).map(u64::from)),
             number(told.map(|told| told.fence)),
             number(told.map(|told| told.term)),
             number(told.map(|told| told.applied)),
@@ -242,11 +293,7 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
             nodes.follower(partition).unwrap_or("-").to_owned(),
         ]
     };
-    lines.extend(table::lines(columns, &partitions(nodes).map(row).collect::<Vec<_>>()));
-    let odd = oddities(nodes);
-    lines.extend((!odd.is_empty()).then(String::new));
-    lines.extend(odd);
-    lines
+    table::lines(columns, &partitions(nodes).map(row).collect::<Vec<_>>())
 }
 
 /// The same for programs.
@@ -261,7 +308,7 @@ fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
             "node": name, "state": state.name(), "gone_since_ms": gone_since_ms, "now_ms": now_ms,
             "address": row.address, "calls": row.calls, "instance": row.instance,
             "release": status.map(|status| &status.version), "keys": status.map(|status| &status.keys),
-            "groups": groups_of(nodes, name), "rows_of_groups": row.rows, "misses": row.unreachable,
+            "level": row.level, "groups": groups_of(nodes, name), "rows_of_groups": row.rows, "misses": row.unreachable,
             "follows": status.map(|status| &status.follows),
         })
     };
@@ -270,7 +317,7 @@ fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
         json!({
             "partition": partition, "group": nodes.group_of(partition), "state": state.name(),
             "node": nodes.owner(partition).map(|owner| &owner.node), "placed": nodes.placed(partition),
-            "fence": told.map(|told| told.fence), "term": told.map(|told| told.term),
+            "level": told.and_then(|told| told.level), "fence": told.map(|told| told.fence), "term": told.map(|told| told.term),
             "applied": told.map(|told| told.applied), "committed": told.map(|told| told.committed),
             "end": nodes.ends.get(partition as usize), "lag_records": nodes.lag_records(partition),
             "restored_percent": told.map(|told| told.restored_percent),
@@ -291,6 +338,7 @@ fn oddities(nodes: &Nodes) -> Vec<String> {
     for name in nodes.view.nodes.keys() {
         match nodes.node_state(name) {
             NodeState::Gone(_) => odd.push(format!("{name} is gone; its row is forgotten in a while")),
+            NodeState::Ended => odd.push(format!("{name}: its process is gone; others take over now")),
             NodeState::Silent => odd.push(format!(
                 "{name} does not answer here, and the brokers hear of it: it sleeps, or its address is not reached"
             )),
@@ -299,6 +347,10 @@ fn oddities(nodes: &Nodes) -> Vec<String> {
             NodeState::Apart(others) => odd.push(format!(
                 "{name} and {} do not reach each other, so {name} has nothing: look at the network between them",
                 others.join(", ")
+            )),
+            NodeState::TooOld(raised) => odd.push(format!(
+                "{name} has nothing: the log is at level {raised} of decisions, which its release does not know; install the \
+                 release that it was raised with, or a newer one"
             )),
             NodeState::Serves | NodeState::Comes | NodeState::Drained | NodeState::Leaves => {}
         }
@@ -329,15 +381,15 @@ mod tests {
             status.follows.insert(2);
         });
         let expected = "\
-NODE  NODES AT  CLIENTS AT  RELEASE  GROUPS  STATE
-a     a:1       a:2         1.0.0         1  serves
-b     b:1       b:2         -             1  gone for 4 s
+NODE  NODES AT  CLIENTS AT  RELEASE  LEVEL  GROUPS  STATE
+a     a:1       a:2         1.0.0        0       1  serves
+b     b:1       b:2         -            0       1  gone for 4 s
 
-PARTITION  GROUP  NODE  STATE                  FENCE  TERM  APPLIED  COMMITTED  END  LAG  FOLLOWED BY
-0          0      a     serves                     0     0       10          0   10    0  -
-1          0      a     serves                     0     0       10          0   10    0  -
-2          1      b     its node does not say      -     -        -          -   10    -  a
-3          1      b     its node does not say      -     -        -          -   10    -  -
+PARTITION  GROUP  NODE  STATE                  LEVEL  FENCE  TERM  APPLIED  COMMITTED  END  LAG  FOLLOWED BY
+0          0      a     serves                     -      0     0       10          0   10    0  -
+1          0      a     serves                     -      0     0       10          0   10    0  -
+2          1      b     its node does not say      -      -     -        -          -   10    -  a
+3          1      b     its node does not say      -      -     -        -          -   10    -  -
 
 b is gone; its row is forgotten in a while";
         assert_eq!(tables(&nodes, 5_000).join("\n"), expected);

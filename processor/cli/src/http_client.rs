@@ -165,7 +165,21 @@ impl HttpNode {
         self.ask(|http, base| http.post(base + path).header("content-type", "application/json").body(body))
     }
 
+    /// Gets a page of text, with its status.
+    ///
+    /// # Errors
+    /// As [`HttpNode::get`].
+    pub fn text(&self, path: &str) -> Result<(u16, String)> {
+        let (status, _, body) = self.exchange(|http, base| http.get(base + path))?;
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+
     fn ask(&self, request: impl FnOnce(&Client, String) -> RequestBuilder) -> Result<HttpResponse> {
+        let (status, instance, body) = self.exchange(request)?;
+        Ok(HttpResponse { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
+    }
+
+    fn exchange(&self, request: impl FnOnce(&Client, String) -> RequestBuilder) -> Result<RawResponse> {
         let (url, http) = (&self.url.0, self.options.client(&self.url.0)?);
         let http = http.connect_timeout(CONNECT_WITHIN).read_timeout(ANSWER_WITHIN);
         let http = http.no_proxy().redirect(Policy::none()).build()?;
@@ -207,7 +221,10 @@ fn is_invalid(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-async fn exchange(request: RequestBuilder) -> Result<HttpResponse, reqwest::Error> {
+/// Status, instance and body.
+type RawResponse = (u16, Option<String>, Vec<u8>);
+
+async fn exchange(request: RequestBuilder) -> Result<RawResponse, reqwest::Error> {
     let mut response = request.send().await?;
     let status = response.status().as_u16();
     let instance = response.headers().get(INSTANCE_HEADER).and_then(|value| value.to_str().ok());
@@ -218,7 +235,7 @@ async fn exchange(request: RequestBuilder) -> Result<HttpResponse, reqwest::Erro
     {
         body.extend_from_slice(&chunk);
     }
-    Ok(HttpResponse { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
+    Ok((status, instance, body))
 }
 
 /// The error in a response.

@@ -1,18 +1,21 @@
 //! The commands by hand, apart from the node: `auth`, `events`, `replies`, `rejections`, `command`, `schemas`, `cluster`,
-//! `doctor`. Each file has the definition of its command line and what it does.
+//! `doctor`, `state`, `completions`, `man`. Each file has the definition of its command line and what it does.
 
 pub mod auth;
 pub mod cluster;
 mod command_json;
+pub mod completions;
 pub mod doctor;
 mod event_table;
 mod http_client;
 mod json_line;
+pub mod man;
 mod nodes;
 mod public_topics;
 pub mod read;
 pub mod schemas;
 pub mod send;
+pub mod state;
 mod table;
 
 use std::io::{ErrorKind, Write};
@@ -46,8 +49,13 @@ impl ExitStatus {
 fn write_line(line: &str) -> Result<bool> {
     let line = if line.starts_with('{') { visible::json(line) } else { visible::lines(line) };
     let mut out = std::io::stdout().lock();
-    let written =
-        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    unless_closed(
+        out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()),
+    )
+}
+
+/// Whether standard output took what was written. False where its reader is gone.
+fn unless_closed(written: std::io::Result<()>) -> Result<bool> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

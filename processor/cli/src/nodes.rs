@@ -28,6 +28,8 @@ pub struct Nodes {
     pub members: Vec<String>,
     /// The replies of the nodes in `control`.
     pub answers: BTreeMap<String, StatusReply>,
+    /// Nodes at whose addresses nobody listens.
+    pub closed: BTreeSet<String>,
     /// The next offset of each partition's journal.
     pub ends: Vec<u64>,
     /// Partitions of a group.
@@ -39,6 +41,8 @@ pub struct Nodes {
 pub enum NodeState {
     /// It serves.
     Serves,
+    /// It is live, and no group is assigned to it, because its release does not know the level that the log is at.
+    TooOld(u32),
     /// It is live, and no group is assigned to it yet.
     Comes,
     /// It is drained.
@@ -51,6 +55,8 @@ pub enum NodeState {
     Refuses,
     /// At its address is a node of this name.
     Another(String),
+    /// Its process is gone, which the brokers notice later.
+    Ended,
     /// It is a live member, and does not answer this client.
     Silent,
     /// It is no live member. Since when, in ms since 1970-01-01 UTC, where that is known.
@@ -79,12 +85,14 @@ impl NodeState {
     pub fn words(&self, now_ms: i64) -> String {
         match self {
             Self::Serves => "serves".into(),
+            Self::TooOld(level) => format!("is too old for level {level}"),
             Self::Comes => "comes".into(),
             Self::Drained => "drained".into(),
             Self::Leaves => "leaves".into(),
             Self::Apart(others) => format!("is apart from {}", others.join(", ")),
             Self::Refuses => "is not trusted, or does not trust".into(),
             Self::Another(name) => format!("{name} is there instead"),
+            Self::Ended => "its process is gone".into(),
             Self::Silent => "does not answer".into(),
             Self::Gone(None) => "gone".into(),
             Self::Gone(Some(since_ms)) => format!("gone for {} s", (now_ms - since_ms).max(0) / 1_000),
@@ -95,12 +103,14 @@ impl NodeState {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Serves => "serves",
+            Self::TooOld(_) => "too_old",
             Self::Comes => "comes",
             Self::Drained => "drained",
             Self::Leaves => "leaves",
             Self::Apart(_) => "apart",
             Self::Refuses => "refuses",
             Self::Another(_) => "another",
+            Self::Ended => "ended",
             Self::Silent => "silent",
             Self::Gone(_) => "gone",
         }
@@ -148,11 +158,11 @@ impl Nodes {
         let view = view(board)?;
         let members = board.members()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let answers = runtime.block_on(ask(&view, trust));
+        let (answers, closed) = runtime.block_on(ask(&view, trust));
         // After the replies of the nodes, so that no journal ends before what is applied of it.
         let ends = (0..board.partitions()).map(|partition| board.journal_end(partition));
         let ends = ends.collect::<Result<_, _>>()?;
-        Ok(Self { view, members, answers, ends, group_partitions: board.group_partitions() })
+        Ok(Self { view, members, answers, closed, ends, group_partitions: board.group_partitions() })
     }
 
     /// The group of a partition.
@@ -192,6 +202,7 @@ impl Nodes {
                 NodeState::Another(status.name.clone())
             }
             Some(StatusReply::Status(_)) if leaves => NodeState::Leaves,
+            Some(StatusReply::Status(_)) if self.view.is_too_old(node) => NodeState::TooOld(self.view.raised),
             Some(StatusReply::Status(_)) if self.view.drains.contains(node) => NodeState::Drained,
             Some(StatusReply::Status(_)) if self.view.assignment.nodes.contains(node) => NodeState::Serves,
             Some(StatusReply::Status(_)) => match self.missed(node) {
@@ -200,7 +211,10 @@ impl Nodes {
             },
             Some(StatusReply::Refused) => NodeState::Refuses,
             Some(StatusReply::Unreadable) | None if self.members.iter().any(|member| member == node) => {
-                NodeState::Silent
+                match self.closed.contains(node) {
+                    true => NodeState::Ended,
+                    false => NodeState::Silent,
+                }
             }
             Some(StatusReply::Unreadable) | None => {
                 NodeState::Gone(self.view.gone.get(node).map(|gone| gone.since_ms))
@@ -269,14 +283,22 @@ pub fn view(board: &ControlClient) -> Result<ControlView> {
     Ok(view)
 }
 
-async fn ask(view: &ControlView, trust: PeerAuth) -> BTreeMap<String, StatusReply> {
+/// The reply of each node, and the nodes at whose addresses nobody listens.
+async fn ask(view: &ControlView, trust: PeerAuth) -> (BTreeMap<String, StatusReply>, BTreeSet<String>) {
     let links = std::sync::Arc::new(PeerClient::new(trust));
     let mut asked = tokio::task::JoinSet::new();
     for (name, row) in &view.nodes {
         let (links, name, address) = (std::sync::Arc::clone(&links), name.clone(), row.address.clone());
-        asked.spawn(async move { (name, links.status(&address).await) });
+        asked.spawn(async move {
+            let reply = links.status(&address).await;
+            let is_closed = reply == StatusReply::Unreadable && PeerClient::refuses(&address).await;
+            (name, reply, is_closed)
+        });
     }
-    asked.join_all().await.into_iter().collect()
+    let replies = asked.join_all().await;
+    let closed = replies.iter().filter(|(_, _, is_closed)| *is_closed).map(|(name, _, _)| name.clone());
+    let closed = closed.collect();
+    (replies.into_iter().map(|(name, reply, _)| (name, reply)).collect(), closed)
 }
 
 #[cfg(test)]
@@ -344,6 +366,8 @@ pub mod tests {
         assert_eq!(nodes.node_state("a"), NodeState::Serves);
         nodes.answers.insert("b".into(), StatusReply::Unreadable);
         assert_eq!(nodes.node_state("b"), NodeState::Silent, "the brokers hear of it");
+        nodes.closed.insert("b".into());
+        assert_eq!(nodes.node_state("b"), NodeState::Ended, "and nobody listens");
         nodes.members.pop();
         assert_eq!(nodes.node_state("b"), NodeState::Gone(None));
         nodes.view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 1_000 })));

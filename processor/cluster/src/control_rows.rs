@@ -15,6 +15,7 @@ const OWNER: &str = "owner/";
 const PIN: &str = "pin/";
 const DRAIN: &str = "drain/";
 const ASSIGNMENT: &str = "placement";
+const LEVEL: &str = "level";
 
 /// A member, or a former one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct NodeRow {
     /// The highest level of decisions that its release knows; 0 where the release knew of no levels.
     #[serde(default)]
     pub level: u32,
+    /// Its release; empty where the release did not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub release: String,
 }
 
 /// A node that died. The coordinator writes it.
@@ -97,6 +101,8 @@ pub enum Row {
     Drain(String, Option<bool>),
     /// Which node every group is assigned to.
     Assignment(Assignment),
+    /// The level of decisions that an operator has raised the log to.
+    Level(u32),
 }
 
 impl Row {
@@ -105,6 +111,9 @@ impl Row {
         let key = std::str::from_utf8(key).ok()?;
         if key == ASSIGNMENT {
             return Some(Self::Assignment(json(value)?));
+        }
+        if key == LEVEL {
+            return Some(Self::Level(json(value)?));
         }
         if let Some(name) = key.strip_prefix(NODE) {
             return Some(Self::Node(name.to_owned(), json(value)));
@@ -131,6 +140,7 @@ impl Row {
             Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
             Self::Drain(name, is_so) => (format!("{DRAIN}{name}").into(), is_so.as_ref().map(bytes)),
             Self::Assignment(assignment) => (ASSIGNMENT.into(), Some(bytes(assignment))),
+            Self::Level(level) => (LEVEL.into(), Some(bytes(level))),
         }
     }
 }
@@ -161,6 +171,8 @@ pub struct ControlView {
     pub pins: BTreeMap<usize, String>,
     /// Nodes that an operator has drained.
     pub drains: BTreeSet<String>,
+    /// The level of decisions that an operator has raised the log to; 0: none has.
+    pub raised: u32,
 }
 
 impl ControlView {
@@ -183,6 +195,8 @@ impl ControlView {
                 self.hosts = assignment.hosts();
                 self.assignment = assignment;
             }
+            // An older wish may arrive late.
+            Row::Level(level) => self.raised = self.raised.max(level),
         }
     }
 
@@ -197,6 +211,11 @@ impl ControlView {
     /// The highest level of decisions that all nodes know, including dead nodes that are not forgotten yet.
     pub fn level(&self) -> u32 {
         self.nodes.values().map(|row| row.level).fold(level::LATEST, u32::min)
+    }
+
+    /// Whether a node's release does not know the level that the log was raised to.
+    pub fn is_too_old(&self, node: &str) -> bool {
+        self.nodes.get(node).is_some_and(|row| row.level < self.raised)
     }
 
     /// The number of the present set of homes and their processes. It changes when a node or its process changes,
@@ -300,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_only_raised_and_nodes_that_do_not_know_it_are_too_old() {
+        let mut view = ControlView::default();
+        let node = |level| Some(NodeRow { level, ..NodeRow::default() });
+        view.take(Row::Node("old".into(), node(5)));
+        view.take(Row::Node("new".into(), node(6)));
+        assert!(!view.is_too_old("old"), "nobody has raised the level");
+        for (wish, raised) in [(6, 6), (4, 6), (7, 7)] {
+            view.take(Row::Level(wish));
+            assert_eq!(view.raised, raised);
+            assert_eq!((view.is_too_old("old"), view.is_too_old("new")), (true, raised > 6));
+        }
+    }
+
+    #[test]
     fn rows_are_read_as_they_are_written() {
         let node = NodeRow {
             address: "127.0.0.1:1".into(),
@@ -309,6 +342,7 @@ mod tests {
             rows: BTreeSet::from([1, 3]),
             unreachable: BTreeSet::from(["b".into()]),
             level: 1,
+            release: "0.1.0".into(),
         };
         let assignment = Assignment {
             nodes: BTreeSet::from(["a".into()]),
@@ -324,6 +358,7 @@ mod tests {
             Row::Pin(0, None),
             Row::Drain("a".into(), Some(true)),
             Row::Assignment(assignment),
+            Row::Level(6),
         ];
         for row in rows {
             let (key, value) = row.write();

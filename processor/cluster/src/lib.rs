@@ -85,6 +85,7 @@ impl ClusterOptions {
             instance: self.instance.clone(),
             rows: self.rows.iter().map(|partition| (partition / group_partitions) as usize).collect(),
             level: level::LATEST,
+            release: env!("CARGO_PKG_VERSION").into(),
             ..NodeRow::default()
         }
     }
@@ -301,6 +302,14 @@ impl Cluster {
     /// Why this node is not ready, if it is not. A drained node is ready: it forwards calls.
     pub fn not_ready_reason(&self) -> Option<String> {
         let view = self.control.view();
+        if view.is_too_old(&self.node.name) {
+            return Some(format!(
+                "the log is at level {} of decisions, and this release knows {}: install the release that it was raised \
+                 with, or a newer one",
+                view.raised,
+                level::LATEST
+            ));
+        }
         let is_assigned = self.node.takes_part(&view);
         if is_assigned && self.reconciler.has_assigned_groups() {
             return None;

@@ -64,8 +64,11 @@ pub trait RemotePartitions: Send + Sync {
     /// They do not answer.
     fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error>;
 
-    /// The highest level of decisions that all nodes know.
-    fn level(&self) -> u32;
+    /// The level of decisions of a partition that nobody has owned yet: the highest that all nodes know.
+    fn level_of_new(&self) -> u32;
+
+    /// The level of decisions that an operator has raised the log to, as far as this release knows it; 0: none has.
+    fn raised_level(&self) -> u32;
 }
 
 /// Called with the key and the value of a row of `control`.

@@ -55,6 +55,9 @@ pub struct PartitionStatus {
     /// The journal offset of the owner's record. Every owner has a higher one than the owner before.
     #[serde(default)]
     pub term: u64,
+    /// The level of its decisions; none where the node's release does not say.
+    #[serde(default)]
+    pub level: Option<u32>,
     /// The next journal offset to apply.
     pub applied: u64,
     /// The journal offset up to which outputs are committed.
@@ -74,6 +77,7 @@ impl PartitionStatus {
             is_closed: gauge(&stats.closed) == 1,
             fence: gauge(&stats.fence),
             term: gauge(&stats.term),
+            level: u32::try_from(gauge(&stats.level)).ok(),
             applied: gauge(&stats.next_offset),
             committed: gauge(&stats.committed_offset),
             restored_percent: percent(&stats.restore_left, &stats.restore_all),

@@ -1,5 +1,6 @@
 //! The settings of identities.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,8 +21,9 @@ section! {
         /// A file of rules that give grants to certificates, and to tokens without permissions, by their names and claims. It
         /// is read again when it changes.
         rules_file: Option<PathBuf> = None, ();
-        /// Where the keys of token issuers are (JWKS). Whoever has one of these keys can be anybody.
-        jwks: Words = Words::of(&[]), "a list of https://HOST/PATH and file:PATH";
+        /// Where the keys of token issuers are (JWKS). Whoever has one of these keys can be anybody. `everlog config` hides what a
+        /// URL asks with.
+        jwks: KeySources = KeySources::default(), ();
         /// A file of PEM with authorities that are trusted for `auth.jwks` besides those of the system. It is read at the start.
         jwks_ca_file: Option<PathBuf> = None, ();
         /// The time between two fetches of the keys. A token with an unknown key leads to one as well, at most every 5 s.
@@ -41,6 +43,42 @@ section! {
         require_expiry: bool = true, ();
         /// By how much the clocks of issuers and of this node may differ.
         leeway_s: u64 = 0, 0..=300;
+    }
+}
+
+/// URLs and files of keys. Never shows the query of a URL, which may have a secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct KeySources(pub Vec<String>);
+
+impl KeySources {
+    fn shown(&self) -> Words {
+        let without_query = |source: &String| match source.split_once('?') {
+            Some((place, _)) if !source.starts_with("file:") => format!("{place}?(hidden)"),
+            _ => source.clone(),
+        };
+        Words(self.0.iter().map(without_query).collect())
+    }
+}
+
+impl fmt::Debug for KeySources {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown().fmt(formatter)
+    }
+}
+
+impl Setting for KeySources {
+    type Allowed = ();
+
+    fn read(given: Given, (): &()) -> Option<Self> {
+        Words::read(given, &"").map(|words| Self(words.0))
+    }
+
+    fn write(&self) -> String {
+        self.shown().write()
+    }
+
+    fn describe((): &()) -> String {
+        "a list of https://HOST/PATH and file:PATH".into()
     }
 }
 
@@ -98,11 +136,25 @@ mod tests {
         faults
     }
 
+    fn source(text: &str) -> KeySources {
+        KeySources(vec![text.into()])
+    }
+
     #[test]
     fn the_defaults_are_those_of_the_authenticator() {
         let auth = Auth { enabled: true, ..Auth::default() };
         assert_eq!(auth.settings(), Some(AuthSettings::default()));
         assert_eq!(Auth::default().settings(), None);
+    }
+
+    #[test]
+    fn what_a_url_of_keys_asks_with_is_never_shown() {
+        let given = Given::Environment("https://id.example.org/keys?token=canary,file:/etc/keys?.json");
+        let sources = KeySources::read(given, &()).expect("they are sources");
+        assert_eq!(sources.0[0], "https://id.example.org/keys?token=canary");
+        let shown = r#"["https://id.example.org/keys?(hidden)", "file:/etc/keys?.json"]"#;
+        assert_eq!(sources.write(), shown);
+        assert!(!format!("{sources:?}").contains("canary"));
     }
 
     #[test]
@@ -112,12 +164,12 @@ mod tests {
         assert!(matches!(alone.as_slice(), [fault] if fault.contains("nobody could call")), "{alone:?}");
         assert_eq!(faults(|auth| auth.api_keys_file = Some("keys".into())), [] as [&str; 0]);
         assert_eq!(faults(|auth| auth.rules_file = Some("rules".into())), [] as [&str; 0]);
-        assert_eq!(faults(|auth| auth.jwks = Words::of(&["https://id.example.org/keys"])), [] as [&str; 0]);
+        assert_eq!(faults(|auth| auth.jwks = source("https://id.example.org/keys")), [] as [&str; 0]);
     }
 
     #[test]
     fn what_would_never_work_is_refused_with_what_is_allowed() {
-        let http = faults(|auth| auth.jwks = Words::of(&["http://id.example.org/keys"]));
+        let http = faults(|auth| auth.jwks = source("http://id.example.org/keys"));
         assert!(matches!(http.as_slice(), [fault] if fault.contains("jwks_allow_http = true")), "{http:?}");
         let keys = || Some("keys".into());
         let regex = faults(|auth| (auth.api_keys_file, auth.permissions_regex) = (keys(), "(".into()));

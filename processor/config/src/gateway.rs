@@ -62,6 +62,8 @@ section! {
         namespaces_max: usize = 10_000, 1..=100_000;
         /// Namespaces that have metrics of their own; the others share one label.
         metric_namespaces_max: usize = 100, 0..=10_000;
+        /// Task queues whose backlogs have metrics of their own; the others of a namespace share one label.
+        metric_task_queues_max: usize = 100, 0..=10_000;
         /// Bytes to which a failure is cut that is larger than a payload may be.
         cut_failure_bytes: usize = 512 << 10, 1 << 10..=16 << 20;
         /// Links of one request.

@@ -10,6 +10,7 @@ use everlog_log_kafka::{ClientProperties, Options, PARTITIONS_MAX, PropertiesFil
 use toml::Value;
 
 use crate::Config;
+use crate::secrets;
 use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: u64 = 1_000;
@@ -69,6 +70,13 @@ impl Kafka {
             Ok(file) => *opened = Some(file),
             Err(found) => faults.extend(found),
         }
+    }
+
+    /// The values of properties that must not be shown.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let of_file = self.properties_file.path.iter();
+        let of_file = of_file.flat_map(|path| secrets::of_properties(path, ClientProperties::is_secret));
+        self.properties.0.secrets().map(str::to_owned).chain(of_file).collect()
     }
 
     /// As options of the log.

@@ -10,6 +10,7 @@ pub mod logs;
 pub mod node_file;
 mod page;
 mod public_http;
+pub mod secrets;
 mod sections;
 mod setting;
 mod tls;

@@ -39,14 +39,18 @@ impl NodeFile {
 
     /// Where health is served, for a client on the same machine.
     pub fn health_address(&self) -> SocketAddr {
-        let mut address = self.metrics_address;
-        match address {
-            SocketAddr::V4(v4) if v4.ip().is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-            SocketAddr::V6(v6) if v6.ip().is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-            SocketAddr::V4(_) | SocketAddr::V6(_) => {}
-        }
-        address
+        reachable(self.metrics_address)
     }
+}
+
+/// An address that is listened at, as a client on the same machine reaches it.
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        SocketAddr::V4(_) | SocketAddr::V6(_) => {}
+    }
+    address
 }
 
 #[cfg(test)]

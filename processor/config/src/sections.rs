@@ -127,8 +127,8 @@ section! {
         appends_max: usize = 2, 1..=16;
         /// Records of one append.
         append_records_max: usize = 1_000, 1..=10_000;
-        /// Due timers that become records in one turn of the loop, so that many timers at once do not keep calls
-        /// waiting.
+        /// Due timers that become records at a time; the next come when these have been appended, so that many timers at
+        /// once do not keep calls waiting.
         wakes_max: usize = 32, 1..=100_000;
         /// Queries that may wait for a workflow task of one run.
         buffered_queries_max: usize = 100, 1..=10_000;

@@ -51,6 +51,7 @@ pub use crate::client::properties_file::PropertiesFile;
 pub use crate::client::statistics::{Traffic, Wait};
 pub use crate::options::{Options, PARTITIONS_MAX};
 pub use crate::permissions::AclDenial;
+pub use crate::restore::past_commit::PastCommit;
 pub use crate::stats::{CYCLE_BOUNDS_US, Stats};
 
 /// A request without an answer for so long is reported. It is longer than a killed broker leaves a partition without a
@@ -76,6 +77,8 @@ pub struct Kafka {
     group_partitions: u32,
     /// How long tombstones stay at least; as it was set when the log was opened.
     tombstones_ms: Option<i64>,
+    /// How long compaction leaves rows alone; as it was set when the log was opened.
+    compaction_lag_ms: i64,
 }
 
 impl Kafka {
@@ -128,6 +131,7 @@ impl Kafka {
         Ok(Kafka {
             slices: RestoreStream::open(Arc::clone(&context))?,
             tombstones_ms: crate::topics::tombstones_ms(&there, &context.options),
+            compaction_lag_ms: crate::topics::compaction_lag_ms(&there, &context.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: parking_lot::Mutex::default(),
             rehearsing: parking_lot::Mutex::default(),

@@ -35,6 +35,13 @@ pub(crate) fn origin(header: &[u8]) -> Option<((u64, u64), u32)> {
     Some(((u64::from_be_bytes(*fence), u64::from_be_bytes(*commit)), place))
 }
 
+/// A commit of a partition. A later one is greater, whoever made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CommitId {
+    pub(crate) fence: u64,
+    pub(crate) number: u64,
+}
+
 pub(crate) fn is_reserved(key: &[u8]) -> bool {
     key.starts_with(&RESERVED)
 }

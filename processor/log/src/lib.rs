@@ -8,6 +8,7 @@ pub mod clock;
 pub mod consumer;
 pub mod contract;
 mod error;
+mod import_mark;
 mod outage;
 mod restore_chunk;
 mod topic;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 
 pub use crate::backoff::Backoff;
 pub use crate::error::Error;
+pub use crate::import_mark::{IMPORT_MARK, has_unfinished_import};
 pub use crate::outage::Outage;
 pub use crate::restore_chunk::{RestoreChunk, RestoreChunkDone, restore_chunk};
 pub use crate::topic::{PerTopic, Space, Topic};

@@ -2,21 +2,34 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
 use everlog_cli::auth::AuthCommand;
 use everlog_cli::cluster::ClusterCommand;
+use everlog_cli::completions::Completions;
 use everlog_cli::doctor::Doctor;
+use everlog_cli::man::ManOptions;
 use everlog_cli::read::Read;
 use everlog_cli::schemas::SchemasCommand;
 use everlog_cli::send::SendCommand;
+use everlog_cli::state::StateCommand;
 
-/// The version and the source that it is built from, for bug reports.
-const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\n", env!("EVERLOG_BUILT_FROM"));
+/// What a bug report names: the release, the commit, the versions of what is decided and written, and what it is built from.
+pub static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{}\ncommit {}\nlevel of decisions {}, journal version {}\n{}",
+        env!("CARGO_PKG_VERSION"),
+        env!("EVERLOG_COMMIT"),
+        everlog_engine::level::LATEST,
+        everlog_wire::LEVEL_VERSION,
+        env!("EVERLOG_BUILT_FROM"),
+    )
+});
 
 /// A durable workflow engine on a log, for Temporal's SDKs.
 #[derive(Debug, Parser)]
-#[command(name = "everlog", version, long_version = LONG_VERSION, arg_required_else_help = true)]
+#[command(name = "everlog", version, long_version = LONG_VERSION.as_str(), arg_required_else_help = true)]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -29,6 +42,8 @@ pub enum Command {
     /// Run a server for development, without any configuration.
     ///
     /// Environment variables named EVERLOG_SECTION__KEY set everything else. docs/configuration.md lists them.
+    ///
+    /// In a clone of the sources, `./everlog dev --kafka[=PORT]` starts a Kafka broker first, at port 9092 or at PORT.
     Dev(Dev),
     /// Run a server with the settings of a file and of the environment.
     ///
@@ -67,6 +82,14 @@ pub enum Command {
     /// Changes nothing, and interrupts no node. Exit codes: 0: no check failed. 3: a check failed. 1: nothing could be
     /// checked.
     Doctor(Doctor),
+    /// Export all that a log holds into files, and import it into a new log: backup, another count of partitions, another kind
+    /// of log.
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Print a script by which a shell completes this command line.
+    Completions(Completions),
+    /// Write the man pages of all commands into a folder.
+    Man(ManOptions),
 }
 
 /// `everlog topics`
@@ -140,6 +163,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory;
+    use everlog_cli::completions::{CompletingShell, script};
+    use everlog_cli::man::pages;
+    use expect_test::expect_file;
+
     use super::*;
 
     fn parse(words: &str) -> Result<Cli, clap::Error> {
@@ -148,8 +178,45 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_names_the_commit_and_the_levels() {
+        let version = Cli::command().render_long_version();
+        let lines: Vec<&str> = version.lines().collect();
+        assert_eq!(lines[0], concat!("everlog ", env!("CARGO_PKG_VERSION")));
+        assert!(lines[1].strip_prefix("commit ").is_some_and(|commit| !commit.is_empty()), "{version}");
+        assert!(lines[2].starts_with("level of decisions "), "{version}");
+    }
+
+    #[test]
+    fn packages_have_the_completions_and_man_pages_of_this_command_line() {
+        for (shell, name) in [
+            (CompletingShell::Bash, "everlog.bash"),
+            (CompletingShell::Zsh, "_everlog"),
+            (CompletingShell::Fish, "everlog.fish"),
+        ] {
+            let script = String::from_utf8(script(Cli::command(), shell)).expect("UTF-8");
+            expect_file![packaging().join("completions").join(name)].assert_eq(&script);
+        }
+        let pages = pages(Cli::command()).expect("they can be rendered");
+        for (name, page) in &pages {
+            let page = std::str::from_utf8(page).expect("UTF-8");
+            expect_file![packaging().join("man").join(name)].assert_eq(page);
+        }
+        let is_made = |name: &String| pages.iter().any(|(page, _)| page == name);
+        let left: Vec<String> = files(&packaging().join("man")).filter(|name| !is_made(name)).collect();
+        assert!(left.is_empty(), "pages of commands that are gone, to be removed: {left:?}");
+    }
+
+    fn packaging() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+    }
+
+    fn files(dir: &Path) -> impl Iterator<Item = String> {
+        let entries = std::fs::read_dir(dir).expect("it is there");
+        entries.map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned())
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use everlog_avro::PublicTopic;
 use everlog_config::logs::{self, visible};
 use everlog_config::{Config, DataDir, Tls, environment};
@@ -69,7 +69,10 @@ fn main() -> ExitCode {
         Command::Schemas(schemas) => by_hand(everlog_cli::schemas::run(schemas)),
         Command::Cluster(command) => by_hand(everlog_cli::cluster::run(command)),
         Command::Auth(command) => by_hand(everlog_cli::auth::run(command)),
-        Command::Doctor(doctor) => by_hand(everlog_cli::doctor::run(doctor)),
+        Command::Doctor(doctor) => by_hand(everlog_cli::doctor::run(doctor, &cli::LONG_VERSION)),
+        Command::State(command) => by_hand(everlog_cli::state::run(command)),
+        Command::Completions(shell) => by_hand(everlog_cli::completions::run(Cli::command(), shell)),
+        Command::Man(man) => by_hand(everlog_cli::man::run(Cli::command(), man)),
     };
     ExitCode::from(code)
 }

@@ -16,7 +16,7 @@ use everlog_listen::tls::ServerTls;
 use everlog_listen::{Counts, Descriptors, Listener, ListenerBounds, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
-use everlog_partition::{Stats, UncommittedBudget};
+use everlog_partition::{Dispatcher, Stats, UncommittedBudget};
 use everlog_registry::Ids;
 use everlog_temporal::TaskQueues;
 use prometheus::Registry;
@@ -31,6 +31,7 @@ use crate::observe::health::Health;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::progress::{self, Progress};
 use crate::observe::{metrics, metrics_http};
+use crate::partitions::levels::OwnLevels;
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
 use crate::services::auth;
@@ -110,13 +111,14 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
         }
     };
     let names = NodeNames { namespaces: Arc::new(namespaces), token_signer, ids };
-
     let stats = watch_restores(&backend, (&health, &registry));
-    let (running, failed, mut failures) = start_partitions(config, data, &backend, &names, stats)?;
+    let (running, failed, mut failures) =
+        start_partitions(config, (data, banner.is_some()), &backend, &names, stats)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     metrics::watch_queues(&registry, running.dispatcher());
+    watch_backlogs(config, &registry, &names, running.dispatcher());
     let known = (&names, &gateway::open_task_queues(&backend, running.dispatcher())?);
     let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1), trust)?;
     let reached = (listeners.calls.1, peers(cluster.as_ref()));
@@ -139,7 +141,7 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
     let commands =
         start_commands(config, &backend, cluster.as_ref(), (&schemas, &names), (&health, &registry));
     keep_public(config, &backend, (&schemas, &names), &running, (&inbox, &registry));
-    metrics::watch_calls(&registry, calls.budgets());
+    metrics::watch_calls(&registry, (calls.budgets(), calls.span_counts()));
     let mut gateway = NodeGateway::start(listeners.calls.0, calls);
     let addresses = Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face };
     log_serving(data, &addresses);
@@ -234,6 +236,12 @@ fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
 
 /// The counters of all partitions, and the progress of their restores, for everybody who reads them before the
 /// partitions serve.
+fn watch_backlogs(config: &Config, registry: &Registry, names: &NodeNames, dispatcher: Arc<Dispatcher>) {
+    let namespaces = Arc::clone(&names.namespaces);
+    let labels: metrics::MetricNames = Box::new(move |id| namespaces.metric_label(id));
+    metrics::watch_backlogs(registry, dispatcher, labels, config.gateway.metric_task_queues_max);
+}
+
 fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
     let stats: Vec<Arc<Stats>> = (0..backend.log().partitions()).map(|_| Arc::default()).collect();
     health.partitions_recover(stats.clone());
@@ -431,7 +439,7 @@ fn join(
 /// an embedded log the partitions serve on return.
 fn start_partitions(
     config: &Config,
-    data: &DataDir,
+    (data, is_dev): (&DataDir, bool),
     backend: &LogBackend,
     names: &NodeNames,
     stats: Vec<Arc<Stats>>,
@@ -444,7 +452,7 @@ fn start_partitions(
             // The first one ends the node. Later ones may know the name of the new owner.
             let _ = sender.try_send(Loss::of(partition, end, error, &from));
         });
-    let options = driver_options(config, backend.log().partitions(), names);
+    let options = driver_options(config, backend.log().partitions(), names, is_dev);
     let explained = |error| log_backend::explain(error, config, data);
     let running = threads::start(backend, &options, stats, &failed).map_err(explained)?;
     if !backend.is_remote()
@@ -456,7 +464,7 @@ fn start_partitions(
     Ok((running, failed, failures))
 }
 
-fn driver_options(config: &Config, partitions: u32, names: &NodeNames) -> threads::Options {
+fn driver_options(config: &Config, partitions: u32, names: &NodeNames, is_dev: bool) -> threads::Options {
     let Config { server, memory, threads, partition, queues, limits, .. } = config;
     let share = |total: usize| (total / partitions as usize).max(1);
     threads::Options {
@@ -467,8 +475,9 @@ fn driver_options(config: &Config, partitions: u32, names: &NodeNames) -> thread
         partition: everlog_partition::Config {
             node: server.name.clone(),
             instance: Default::default(),
-            level: everlog_engine::level::LATEST,
+            levels: Arc::new(OwnLevels::of(is_dev)),
             public: Arc::new(names.clone()),
+            ending_counts: names.namespaces.clone(),
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),

@@ -7,9 +7,30 @@ use everlog_engine::Settings;
 
 use crate::journal::uncommitted_budget::UncommittedBudget;
 use crate::public::outputs::NameResolver;
+use crate::stats::EndingCounts;
 
 /// How long appends and commits rest after the log had no room, in ms.
 pub(crate) const HOLD_MS: i64 = 200;
+
+/// Which levels of decisions are in force. It is asked again and again.
+pub trait LevelSource: Send + Sync {
+    /// That of a partition which nobody has owned yet.
+    fn of_new_partition(&self) -> u32;
+
+    /// The level that all partitions are raised to; 0: they stay at theirs.
+    fn raised(&self) -> u32;
+}
+
+/// One level for all.
+impl LevelSource for u32 {
+    fn of_new_partition(&self) -> u32 {
+        *self
+    }
+
+    fn raised(&self) -> u32 {
+        *self
+    }
+}
 
 /// What a partition is told to keep to.
 #[derive(Clone)]
@@ -19,9 +40,11 @@ pub struct Config {
     /// Random, made for each recovery of each partition: `Owner` records of another one mean that it took over.
     pub instance: Bytes,
     /// The level of decisions that it names as an owner, unless the journal is at a higher one already.
-    pub level: u32,
+    pub levels: Arc<dyn LevelSource>,
     /// The names that it publishes under.
     pub public: Arc<dyn NameResolver>,
+    /// Told how workflows, tasks and activities end.
+    pub ending_counts: Arc<dyn EndingCounts>,
     /// Limits of the engine; they reach decisions as a record.
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.

@@ -19,18 +19,20 @@ mod state;
 mod stats;
 mod tasks;
 mod timers;
+pub mod transfer;
 mod visibility;
 
-pub use crate::config::Config;
+pub use crate::config::{Config, LevelSource};
 pub use crate::error::{Error, RowsFault};
 pub use crate::invariants::{AllRules, Rule, Rules};
+pub use crate::journal::journal_queue::level_record;
 pub use crate::journal::uncommitted_budget::UncommittedBudget;
 pub use crate::matching::claims::{
     BoxedFuture, ClaimReply, NodeLink, RemoteClaims, Whereabouts, add_kept_back,
 };
 pub use crate::matching::dispatcher::{
-    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueConfig, QueueCounts, QueueLimits,
-    QueueStatus, ReadyId, STICKY_LIVE_MS,
+    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueBacklog, QueueConfig, QueueCounts,
+    QueueLimits, QueueStatus, ReadyId, STICKY_LIVE_MS,
 };
 pub use crate::matching::remote::{KeptBack, RemoteQueues};
 pub use crate::matching::server_queues::SERVER_QUEUE_PREFIX;
@@ -51,6 +53,6 @@ pub use crate::partition::Partition;
 pub use crate::public::outputs::{NameResolver, Unnamed};
 pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};
-pub use crate::stats::{Rejections, Stats};
+pub use crate::stats::{EndingCounts, Rejections, Stats, Uncounted};
 pub use crate::visibility::check::index_differences;
 pub use crate::visibility::reads::COUNT_GROUPS_MAX;

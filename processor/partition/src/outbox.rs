@@ -74,12 +74,13 @@ impl Outbox {
         position: &mut Position,
         messages: Vec<RequestRecord>,
     ) {
+        let sender_applied = position.applied;
         for input in messages {
             let to = Address::of(&input).partition(context.partitions);
             let post = position.post(to);
             post.sent += 1;
             let number = post.sent;
-            let message = OutboxMessage { from: context.id, number, input: Some(input) };
+            let message = OutboxMessage { from: context.id, number, input: Some(input), sender_applied };
             self.lanes.entry(to).or_default().messages.push_back((number, message.record()));
         }
     }
@@ -305,6 +306,11 @@ fn message_key(bucket: u16, to: u32, number: u64) -> Bytes {
     key.put_u32(to);
     key.put_u64(number);
     key.freeze()
+}
+
+/// Receiver and number of a message's row; none where it is another row.
+pub(crate) fn read_message_row(row: &[u8]) -> Option<(u32, u64)> {
+    if row.get(2..20)? == NO_WORKFLOW { read_message_key(row) } else { None }
 }
 
 fn read_message_key(row: &[u8]) -> Option<(u32, u64)> {

@@ -122,6 +122,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.position.term
     }
 
+    /// The level of its decisions.
+    pub fn level(&self) -> u32 {
+        self.position.level
+    }
+
     /// True once orders are taken.
     pub fn is_serving(&self) -> bool {
         self.ownership.is_serving()
@@ -326,6 +331,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.look_at_parked()?;
         self.look_at_calls(now_ms)?;
         self.journal_removals(now_ms);
+        self.journal.raise_level(self.context.config.levels.raised(), &self.position);
         self.offer_held()?;
         for query_id in self.waiters.queries.sweep(now_ms) {
             self.give_up_worker(&query_id)?;
@@ -344,7 +350,8 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         for due_ms in [self.commits.next_ms(), self.journal.next_ms(now_ms)].into_iter().flatten() {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
-        let due_ms = self.timers.next_turn_ms().filter(|_| !self.takes_no_work());
+        let due_ms =
+            self.timers.next_turn_ms().filter(|_| !self.takes_no_work() && !self.has_slice_waiting());
         let left_ms = self.history_deletions.next_ms().filter(|_| !self.is_overfull());
         let removal_ms = self.namespace_deletions.next_ms().filter(|_| !self.takes_no_work());
         let wanted = [

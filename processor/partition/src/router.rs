@@ -307,6 +307,7 @@ mod tests {
             only_open: false,
             only_completed_cleanly: false,
             patience_ms: 60_000,
+            is_taken: Arc::default(),
         };
         assert!(matches!(look(router.query(query)), Some(Err(CallFailure::Busy))));
         assert!(matches!(look(router.read(address(), Want::State)), Some(Err(CallFailure::Busy))));

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use everlog_avro::command::Code;
+use everlog_engine::Ending;
 use everlog_engine::machine::schedule::event::{ScheduleEvent, ScheduleEventKind};
 use everlog_schedules::state::SkipReason;
 
@@ -58,6 +59,8 @@ pub struct Stats {
     pub fence: AtomicU64,
     /// See above.
     pub term: AtomicU64,
+    /// The level of decisions.
+    pub level: AtomicU64,
     /// The offset up to which outputs are committed.
     pub committed_offset: AtomicU64,
     /// Runs in memory.
@@ -96,6 +99,21 @@ pub struct Stats {
     pub turns: AtomicU64,
     /// When the last turn began, in ms since 1970-01-01 UTC.
     pub turned_ms: AtomicI64,
+}
+
+/// Counts how workflows, tasks and activities end. It never waits.
+pub trait EndingCounts: Send + Sync + 'static {
+    /// Something is over in the namespace of this UUID. It is told by the partition's owner and never while that replays: what was
+    /// told before a take-over is not told again.
+    fn count(&self, namespace_id: &str, ending: Ending);
+}
+
+/// Counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uncounted;
+
+impl EndingCounts for Uncounted {
+    fn count(&self, _namespace_id: &str, _ending: Ending) {}
 }
 
 /// What a code of a later release is counted under.

@@ -8,7 +8,9 @@ mod record;
 pub mod rows;
 
 pub use crate::position::{MessageCursor, Position, RestoreCheckpoint};
-pub use crate::record::{Barrier, Body, NamespaceDeleted, OutboxMessage, Owner, Record, VERSION};
+pub use crate::record::{
+    Barrier, Body, LEVEL_VERSION, LevelRaised, NamespaceDeleted, OutboxMessage, Owner, Record, VERSION,
+};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +24,9 @@ pub enum Error {
         detail: String,
     },
     /// They were written by a later release.
-    #[error("{what} has version {version}, this release reads up to {known}: an upgrade is needed")]
+    #[error(
+        "{what} has version {version}, this release reads up to {known}: install the release that wrote it, or a newer one"
+    )]
     Version {
         /// What was read.
         what: &'static str,

@@ -110,6 +110,12 @@ impl Position {
         index.map_or(0, |index| self.posts[index].taken)
     }
 
+    /// The number of the last message sent to a partition; 0 = none.
+    pub fn sent_to(&self, partition: u32) -> u64 {
+        let index = self.posts.binary_search_by_key(&partition, |post| post.partition);
+        index.map_or(0, |index| self.posts[index].sent)
+    }
+
     /// The row's bytes.
     pub fn encode(&self) -> Bytes {
         self.encode_to_vec().into()
@@ -135,7 +141,7 @@ mod tests {
     #[test]
     fn a_row_of_a_later_release_asks_for_an_upgrade() {
         let row = Position { level: level::LATEST + 1, ..Position::default() }.encode();
-        assert!(Position::read(row).expect_err("it is refused").to_string().contains("upgrade"));
+        assert!(Position::read(row).expect_err("it is refused").to_string().contains("a newer one"));
         assert!(Position::read(Position::default().encode()).is_ok());
     }
 }

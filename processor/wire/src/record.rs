@@ -8,8 +8,10 @@ use prost::Message;
 use crate::Error;
 use crate::public_command::{DeliverDelayed, InvalidCommand, PublicCommand};
 
-/// The newest version of a record that this release writes and reads.
+/// The version of most records.
 pub const VERSION: u32 = 1;
+/// The version of `Level` records, and the newest that this release reads. A release of before does not go on behind one.
+pub const LEVEL_VERSION: u32 = 2;
 
 /// One record of a journal.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -21,7 +23,7 @@ pub struct Record {
     #[prost(uint64, tag = "2")]
     pub term: u64,
     /// Its body.
-    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub body: Option<Body>,
     /// The sender's number of the record, in a journal with several writers; counted from 1, 0 = none.
     #[prost(uint64, tag = "14")]
@@ -59,6 +61,9 @@ pub enum Body {
     /// A namespace was deleted: no run starts in it from here on.
     #[prost(message, tag = "11")]
     NamespaceDeleted(NamespaceDeleted),
+    /// The level of decisions was raised. It has no term: it counts whoever owns the partition.
+    #[prost(message, tag = "12")]
+    Level(LevelRaised),
 }
 
 /// A request from one partition to another, numbered without gaps for each pair of partitions.
@@ -73,6 +78,10 @@ pub struct OutboxMessage {
     /// The request.
     #[prost(message, optional, tag = "3")]
     pub input: Option<RequestRecord>,
+    /// What the sender had applied of its journal when it sent this: the offset behind the record that it follows from.
+    /// 0 = not known. Nothing is decided by it; an export finds by it what belongs together.
+    #[prost(uint64, tag = "4")]
+    pub sender_applied: u64,
 }
 
 impl OutboxMessage {
@@ -104,6 +113,14 @@ pub struct NamespaceDeleted {
     pub namespace_id: String,
 }
 
+/// The level of decisions, from here on unless the partition has a higher one.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct LevelRaised {
+    /// The level.
+    #[prost(uint32, tag = "1")]
+    pub level: u32,
+}
+
 /// A record that a reader waits for where nothing else is appended.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Barrier {}
@@ -111,7 +128,8 @@ pub struct Barrier {}
 impl Record {
     /// A record of this release.
     pub fn new(term: u64, body: Body) -> Self {
-        Self { version: VERSION, term, body: Some(body), serial: 0 }
+        let version = if matches!(body, Body::Level(_)) { LEVEL_VERSION } else { VERSION };
+        Self { version, term, body: Some(body), serial: 0 }
     }
 
     /// The record's bytes.
@@ -125,8 +143,12 @@ impl Record {
     /// [`Error::Decode`]: not a record; [`Error::Version`]: written by a later release.
     pub fn read(bytes: Bytes) -> Result<Self, Error> {
         let record = Self::decode(bytes).map_err(|error| Error::decode("a journal record", &error))?;
-        if record.version > VERSION {
-            return Err(Error::Version { what: "a journal record", version: record.version, known: VERSION });
+        if record.version > LEVEL_VERSION {
+            return Err(Error::Version {
+                what: "a journal record",
+                version: record.version,
+                known: LEVEL_VERSION,
+            });
         }
         Ok(record)
     }

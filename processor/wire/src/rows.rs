@@ -77,6 +77,51 @@ pub const PARTS_END: [u8; 1] = [PROMISE];
 /// Behind the rows that are looked up one by one and stand among the parts of a run.
 pub const LOOKED_UP_END: [u8; 1] = [REQUEST + 1];
 
+/// What a row of a run says of it, for whoever counts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowFacts {
+    /// Its head.
+    Head(Box<ExecutionInfo>),
+    /// A scheduled activity.
+    Activity,
+    /// A started timer.
+    Timer,
+    /// Another part, or a row that is looked up alone.
+    Other,
+}
+
+/// What a row of a run says of it.
+///
+/// # Errors
+/// [`Error::Decode`].
+pub fn facts(suffix: &[u8], value: &[u8]) -> Result<RowFacts, Error> {
+    Ok(match suffix.first() {
+        Some(&HEAD) => RowFacts::Head(Box::new(decode("the head of a run", value)?)),
+        Some(&ACTIVITY) => RowFacts::Activity,
+        Some(&TIMER) => RowFacts::Timer,
+        Some(_) | None => RowFacts::Other,
+    })
+}
+
+/// The row of a run for another journal: without the offsets of the one that it was made from. None where it has none.
+///
+/// # Errors
+/// [`Error::Decode`]: it is damaged, or a later release has written it.
+pub fn without_offsets(suffix: &[u8], value: &[u8]) -> Result<Option<Bytes>, Error> {
+    match suffix.first() {
+        Some(&HEAD) => {
+            let head: ExecutionInfo = decode_whole("the head of a run", value)?;
+            Ok((head.close_offset != 0)
+                .then(|| ExecutionInfo { close_offset: 0, ..head }.encode_to_vec().into()))
+        }
+        Some(&START) => {
+            let start: Start = decode_whole("the start of a run", value)?;
+            Ok((start.start_offset != 0).then(|| Start { start_offset: 0, ..start }.encode_to_vec().into()))
+        }
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// Every row that differs between two states of a run; a row without a value is deleted.
 pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Bytes>)) {
     if old.is_none_or(|old| old.head != new.head) {
@@ -322,4 +367,14 @@ impl Builder {
 
 fn decode<M: Message + Default>(what: &'static str, value: &[u8]) -> Result<M, Error> {
     M::decode(value).map_err(|error| Error::decode(what, &error))
+}
+
+/// A message that is written as it was read.
+fn decode_whole<M: Message + Default>(what: &'static str, value: &[u8]) -> Result<M, Error> {
+    let message: M = decode(what, value)?;
+    if message.encoded_len() != value.len() {
+        let detail = "it has fields that this release does not know".into();
+        return Err(Error::Decode { what, detail });
+    }
+    Ok(message)
 }

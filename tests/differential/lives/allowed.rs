@@ -13,6 +13,11 @@ const fn row(
     Allowed { field, accepts, is_met: everywhere, reason }
 }
 
+const OVERLAPPING_FAILURE: &str =
+    "a run of the policy that allows all is not looked after there, so its failure pauses nothing";
+
+const OVERLAPPING_TRIGGER: &str = "a trigger without a policy of its own is not known there as one that allows all, and is told what others have left";
+
 /// One row each, by the end of its path; with a `*` by any part of it.
 pub const ALLOWED_IN_LIVES: &[Allowed] = &[
     row(
@@ -58,14 +63,52 @@ pub const ALLOWED_IN_LIVES: &[Allowed] = &[
         |reference, everlog| reference.is_some() && everlog.is_some(),
         "how many tasks a run has had goes by when its worker polled",
     ),
+    row(".start_workflow.retry_policy.*", only_ours, "a younger server shows what holds by default"),
+    row(".attributes.request_id", only_ours, "a field of a younger API"),
+    row(
+        ".answer.error.details[].fields.1",
+        |reference, everlog| reference == Some(&Value::from("<id>")) && everlog.is_some(),
+        "after some steps the workflow behind a schedule begins anew there, by a request of its own",
+    ),
+    row(
+        ".attributes.prev_auto_reset_points",
+        |reference, everlog| {
+            everlog.is_none() && reference.and_then(Value::as_object).is_some_and(|points| points.is_empty())
+        },
+        "a run that follows one whose time was over says that it has no points to go back to",
+    ),
+    Allowed {
+        field: ".attributes.continued_failure",
+        accepts: |reference, everlog| reference.is_some() && everlog.is_none(),
+        is_met: allows_all_by_default,
+        reason: OVERLAPPING_TRIGGER,
+    },
     Allowed {
         field: ".attributes.last_completion_result",
         accepts: |reference, everlog| reference.is_some() && everlog.is_none(),
-        is_met: completes_without_result,
-        reason: "a run that completes without a result leaves the last one as it is",
+        is_met: allows_all_by_default,
+        reason: OVERLAPPING_TRIGGER,
     },
-    row(".start_workflow.retry_policy.*", only_ours, "a younger server shows what holds by default"),
-    row(".attributes.request_id", only_ours, "a field of a younger API"),
+    Allowed {
+        field: ".schedule.conflict_token",
+        accepts: |reference, everlog| number(reference) < number(everlog),
+        is_met: pauses_on_failure,
+        reason: OVERLAPPING_FAILURE,
+    },
+    Allowed {
+        field: ".schedule.schedule.state.paused",
+        accepts: |reference, everlog| reference.is_none() && everlog == Some(&Value::Bool(true)),
+        is_met: pauses_on_failure,
+        reason: OVERLAPPING_FAILURE,
+    },
+    Allowed {
+        field: ".schedule.schedule.state.notes",
+        accepts: |_reference, everlog| {
+            everlog.and_then(Value::as_str).is_some_and(|notes| notes.starts_with("paused due to workflow "))
+        },
+        is_met: pauses_on_failure,
+        reason: OVERLAPPING_FAILURE,
+    },
     Allowed {
         field: ".info.overlap_skipped",
         accepts: |reference, everlog| number(reference) < number(everlog),
@@ -90,16 +133,27 @@ fn is_status(status: Option<&Value>, name: &str) -> bool {
     status == Some(name)
 }
 
-/// Some run has completed without a result.
-fn completes_without_result(reference: &[Noted]) -> bool {
-    let mut events = reference.iter().filter_map(|noted| noted.answer.as_array()).flatten();
-    events.any(|event| {
-        event["event"] == "WORKFLOW_EXECUTION_COMPLETED" && event["attributes"].get("result").is_none()
-    })
+/// A failure pauses the schedule, and runs may overlap.
+fn pauses_on_failure(reference: &[Noted]) -> bool {
+    let pauses = reference.iter().any(|noted| {
+        let policy = noted.answer.pointer("/schedule/schedule/policies/pause_on_failure");
+        policy.is_some_and(|pauses| *pauses == Value::Bool(true))
+    });
+    pauses && names_policy(reference, "_ALLOW_ALL")
 }
 
 /// An action may take the place of an older one.
 fn supersedes(reference: &[Noted]) -> bool {
+    names_policy(reference, "_OTHER")
+}
+
+/// Actions may overlap, and some have no policy of their own.
+fn allows_all_by_default(reference: &[Noted]) -> bool {
+    names_policy(reference, "_ALLOW_ALL") && names_policy(reference, "_UNSPECIFIED")
+}
+
+/// Some step names an overlap policy that ends so.
+fn names_policy(reference: &[Noted], end: &str) -> bool {
     let policies = reference.iter().filter_map(|noted| noted.answer["policies"].as_array()).flatten();
-    policies.filter_map(Value::as_str).any(|policy| policy.ends_with("_OTHER"))
+    policies.filter_map(Value::as_str).any(|policy| policy.ends_with(end))
 }

@@ -24,7 +24,7 @@ const INSTANCE: u64 = 2;
 /// Field of the caller's part of a position row.
 const POSITION_TERM: u64 = 3;
 /// In front of it: the next journal offset, the log's incarnation, the fence.
-const POSITION_HEAD_BYTES: usize = 32;
+pub const POSITION_HEAD_BYTES: usize = 32;
 /// The identities of the ledger.
 const CALL: &[u8] = b"call-";
 

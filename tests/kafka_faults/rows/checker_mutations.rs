@@ -1,5 +1,6 @@
 //! Mutations of correct observations. The checker must find each.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -15,6 +16,7 @@ use crate::environment::{Environment, Outcome, Size};
 use crate::event::{Event, RUNNING};
 use crate::observations::{Mark, Observations};
 use crate::polls::{Got, Poll};
+use crate::program;
 use crate::rows::kin_mutations::KIN;
 use everlog_tests::fate::Fate;
 
@@ -260,8 +262,21 @@ fn polls_of_tasks(observations: &mut Observations) -> impl Iterator<Item = &mut 
     observations.polls.values_mut().filter(|poll| matches!(poll.got, Got::WorkflowTask { .. }))
 }
 
+/// The poll by which a worker got a workflow task that it completed: one that is given back may have reached nobody.
 fn poll_of_a_task(observations: &mut Observations) -> &mut Poll {
-    polls_of_tasks(observations).next().expect("there were workflow tasks")
+    let is_end = |event: &&Event| {
+        event.kind == "WorkflowTaskCompleted" && !event.workflow_id.starts_with(program::PREFIX)
+    };
+    let started_by = |end: &Event| (end.run_id.clone(), end.number("started_event_id").unwrap_or(0));
+    let completed: BTreeSet<_> = observations.events.iter().filter(is_end).map(started_by).collect();
+    let is_completed = |event: &&Event| completed.contains(&(event.run_id.clone(), event.event_id));
+    let started = observations.events.iter().filter(is_completed);
+    let is_of_a_poll = |identity: &&str| {
+        observations.polls.get(*identity).is_some_and(|poll| matches!(poll.got, Got::WorkflowTask { .. }))
+    };
+    let identity = started.map(|event| event.text("identity")).find(is_of_a_poll);
+    let identity = identity.expect("tasks are completed").to_owned();
+    observations.polls.get_mut(&identity).expect("it is there")
 }
 
 /// Workers get activities in the partition of a run, one after the other, from a moment on.

@@ -7,6 +7,7 @@ use everlog_tests::patience;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
+use crate::checker::terms::POSITION_HEAD_BYTES;
 use crate::cluster::FaultCluster;
 use crate::environment::{Environment, Outcome, Size};
 use crate::frame::Key;
@@ -102,6 +103,8 @@ pub async fn late_end_reused(cluster: FaultCluster, size: Size) -> anyhow::Resul
 
 /// A commit of three records to three topics, with the headers of an owner that nobody has.
 fn transact(producer: &BaseProducer, topics: &[String; 3], commit: u64) -> anyhow::Result<()> {
+    let mut position = vec![0; POSITION_HEAD_BYTES];
+    position[24..32].copy_from_slice(&u64::MAX.to_be_bytes());
     producer.begin_transaction()?;
     for (place, topic) in (0_u32..).zip(topics) {
         let numbers = [u64::MAX, commit, commit].map(u64::to_be_bytes).concat();
@@ -109,7 +112,7 @@ fn transact(producer: &BaseProducer, topics: &[String; 3], commit: u64) -> anyho
         let headers = OwnedHeaders::new().insert(Header { key: "everlog", value: Some(&header) });
         // The last one has the key of a position, which closes a commit.
         let record = BaseRecord::to(topic).partition(0).key(b"\xff\xffp".as_slice());
-        producer.send(record.payload("").headers(headers)).map_err(|(error, _)| error)?;
+        producer.send(record.payload(&position).headers(headers)).map_err(|(error, _)| error)?;
         producer.flush(patience::most()).context("a record")?;
     }
     Ok(producer.commit_transaction(patience::most())?)

@@ -210,6 +210,7 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
         only_open: false,
         only_completed_cleanly: false,
         patience_ms: 60_000,
+        is_taken: std::sync::Arc::default(),
     };
     let began_ms = harness.clock.now_ms();
     let (router, polls) = (harness.node.router.clone(), harness.node.router.clone());

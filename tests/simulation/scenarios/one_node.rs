@@ -193,7 +193,7 @@ pub fn a_position_of_another_journal() -> Result<(), String> {
 pub fn a_later_release() -> Result<(), String> {
     let mut stage = Stage::open();
     let record = Record::new(0, Body::Barrier(Barrier {}));
-    let later = Record { version: everlog_wire::VERSION + 1, ..record }.encode();
+    let later = Record { version: everlog_wire::LEVEL_VERSION + 1, ..record }.encode();
     let (told, _) = stage.broker.lock().arrive(PARTITION, vec![later]);
     told.into_iter().for_each(|tell| tell());
     match stage.turns(5) {

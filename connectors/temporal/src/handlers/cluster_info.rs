@@ -196,7 +196,7 @@ pub(crate) async fn list_namespaces(
         Ok(0) | Err(_) => PAGE_DEFAULT.min(most),
         Ok(count) => count.min(most),
     };
-    let (page, more) = call.gateway.namespaces.after(&after, count);
+    let (page, more) = call.gateway.namespaces.after(&after, count, |name| call.may_read(name));
     let next_page_token = match page.last() {
         Some(last) if more => token_signer.seal(
             Purpose::Namespaces,

@@ -1,27 +1,37 @@
 //! QueryWorkflow and RespondQueryTaskCompleted. A query is never part of a history.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use everlog_engine::api_types::Status as RunStatus;
-use everlog_partition::{QueryAnswer, QueryOutcome, QueryRequest};
+use everlog_partition::{Address, QueryAnswer, QueryOutcome, QueryRequest, Want};
 use everlog_temporal_api::enums::{
-    QueryRejectCondition, QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope,
+    QueryRejectCondition, QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope, TaskQueueType,
 };
 use everlog_temporal_api::query::QueryRejected;
+use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::{
-    QueryWorkflowRequest, QueryWorkflowResponse, RespondQueryTaskCompletedRequest,
+    DescribeTaskQueueRequest, QueryWorkflowRequest, QueryWorkflowResponse, RespondQueryTaskCompletedRequest,
     RespondQueryTaskCompletedResponse,
 };
 use prost::Message;
 use tonic::Status;
 
+use crate::codec::proto_time;
 use crate::codec::status::{self, invalid, not_found};
+use crate::handlers::history::read;
 use crate::handlers::workflow_task_completed::bounded;
+use crate::routing::in_process;
 use crate::server::call::Call;
 use crate::tasks::token::{Subject, unreadable};
 
 /// How long before the caller's deadline a query fails, so that the error arrives in time.
 const ANSWER_MARGIN_MAX: Duration = Duration::from_millis(500);
+/// Nobody polls a queue that has had no poll for so long, as on a Temporal server.
+const UNPOLLED_AFTER_S: i64 = 20;
+/// Who asks whether a queue is polled.
+const OBSERVER: &str = "everlog-query";
 
 pub(crate) async fn ask(
     call: &Call<'_>,
@@ -35,21 +45,51 @@ pub(crate) async fn ask(
     checks.blob(query.header.as_ref())?;
     let condition = QueryRejectCondition::try_from(request.query_reject_condition);
     let condition = condition.map_err(|_error| invalid("unknown query reject condition"))?;
+    let (address, is_taken) = (call.address(execution), Arc::<AtomicBool>::default());
     let question = QueryRequest {
-        address: call.address(execution),
+        address: address.clone(),
         query: query.encode_to_vec().into(),
         only_open: condition == QueryRejectCondition::NotOpen,
         only_completed_cleanly: condition == QueryRejectCondition::NotCompletedCleanly,
         patience_ms: i64::try_from(patience(call).as_millis()).unwrap_or(i64::MAX),
+        is_taken: Arc::clone(&is_taken),
     };
     tokio::select! {
         biased;
         outcome = call.gateway.router.query(question) => settle(outcome.map_err(status::of_failure)?),
-        () = tokio::time::sleep(patience(call)) => {
-            Err(Status::deadline_exceeded("query timed out before a worker could process it"))
-        }
+        () = tokio::time::sleep(patience(call)) => Err(late(call, &address, &is_taken).await),
         () = call.gateway.stopped() => Err(Status::unavailable("the server is stopping")),
     }
+}
+
+/// Says why there was no answer in time.
+async fn late(call: &Call<'_>, address: &Address, is_taken: &AtomicBool) -> Status {
+    if !is_taken.load(Ordering::Relaxed) && is_unpolled(call, address).await.unwrap_or(false) {
+        return Status::failed_precondition("no poller seen for task queue recently, worker may be down");
+    }
+    Status::deadline_exceeded("query timed out before a worker could process it")
+}
+
+/// True where no worker has polled the run's queue of late. False of a run with a workflow task: its query waits for the end of
+/// the task, and a Temporal server does not look at the pollers then.
+async fn is_unpolled(call: &Call<'_>, address: &Address) -> Result<bool, Status> {
+    let run = read(call, address, Want::State).await?.run;
+    if run.head.task.is_some() || run.head.previous_started_event_id == 0 {
+        return Ok(false);
+    }
+    let namespace = &call.namespace.record.name;
+    let request = DescribeTaskQueueRequest {
+        namespace: namespace.clone(),
+        task_queue: Some(TaskQueue { name: run.start.task_queue.clone(), ..TaskQueue::default() }),
+        task_queue_type: TaskQueueType::Workflow.into(),
+        ..DescribeTaskQueueRequest::default()
+    };
+    let calls = call.gateway.calls().map_err(|error| Status::internal(error.to_string()))?;
+    let mut client = in_process::client(calls, OBSERVER, namespace);
+    let found = in_process::answer(client.describe_task_queue(request)).await?;
+    let since = proto_time::now_ms() / 1_000 - UNPOLLED_AFTER_S;
+    let polled = found.pollers.iter().filter_map(|poller| poller.last_access_time);
+    Ok(polled.map(|at| at.seconds).all(|seconds| seconds < since))
 }
 
 fn patience(call: &Call<'_>) -> Duration {

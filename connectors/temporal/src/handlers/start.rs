@@ -126,6 +126,7 @@ async fn send(
     begin: Begin,
 ) -> Result<(Started, Option<WorkflowTask>), Status> {
     let input = call.request_record(execution, Request::Start(Box::new(begin)));
+    call.is_for(&input.workflow_id);
     match call.gateway.router.start(input).await {
         Ok((Reply::Started(started), task)) => Ok((started, task)),
         Ok((Reply::Rejected(rejection), _)) => Err(status::of_rejection(rejection)),

@@ -1,9 +1,9 @@
 //! The registry of workers by their last heartbeat, on every node: RecordWorkerHeartbeat, ListWorkers, CountWorkers, DescribeWorker.
 //!
-//! It is in memory only, and bounded: a worker without a heartbeat is forgotten, and new workers of a full registry are not
-//! remembered.
+//! It is in memory only, and bounded: a worker without a heartbeat is forgotten. In a full registry a new worker takes the place of
+//! one of the namespace that has most, so that no namespace keeps the workers of others out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ use crate::server::call::Call;
 const WORKERS_MAX: usize = 10_000;
 /// How long a worker is remembered after its last heartbeat. SDKs send one a minute.
 const REMEMBERED_FOR: Duration = Duration::from_secs(10 * 60);
+/// How often a full registry looks for workers that it forgets, because that takes a look at each.
+const SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a heartbeat.
 const HEARTBEAT_BYTES_MAX: usize = 8 * 1_024;
 /// Heartbeats of one call.
@@ -36,7 +38,17 @@ const PAGE_MAX: usize = 200;
 
 /// The workers of all namespaces.
 #[derive(Default)]
-pub(crate) struct WorkerRegistry(Mutex<BTreeMap<(String, String), KnownWorker>>);
+pub(crate) struct WorkerRegistry(Mutex<KnownWorkers>);
+
+#[derive(Default)]
+struct KnownWorkers {
+    /// By the id of their namespace and their own key.
+    workers: BTreeMap<(String, String), KnownWorker>,
+    /// How many a namespace has.
+    of_namespaces: HashMap<String, usize>,
+    /// When the silent ones were last looked for.
+    swept: Option<Instant>,
+}
 
 struct KnownWorker {
     last_heartbeat: Instant,
@@ -44,22 +56,21 @@ struct KnownWorker {
 }
 
 impl WorkerRegistry {
-    /// Records a heartbeat. A new worker of a full registry is not remembered.
+    /// Records a heartbeat. A new worker of a full registry is remembered if another namespace has more workers than its own.
     fn record_heartbeat(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
-        let mut workers = self.workers();
+        let mut known = self.known();
         let key = (namespace_id.to_owned(), key);
-        if workers.len() >= WORKERS_MAX && !workers.contains_key(&key) {
-            workers.retain(|_, known| is_fresh(known, now));
-            if workers.len() >= WORKERS_MAX {
-                return;
-            }
+        let worker = KnownWorker { last_heartbeat: now, heartbeat };
+        if let Some(known) = known.workers.get_mut(&key) {
+            *known = worker;
+        } else if known.workers.len() < WORKERS_MAX || known.make_room_for(namespace_id, now) {
+            known.add(key, worker);
         }
-        workers.insert(key, KnownWorker { last_heartbeat: now, heartbeat });
     }
 
     fn find(&self, namespace_id: &str, key: &str, now: Instant) -> Option<Bytes> {
-        let workers = self.workers();
-        let known = workers.get(&(namespace_id.to_owned(), key.to_owned()))?;
+        let known = self.known();
+        let known = known.workers.get(&(namespace_id.to_owned(), key.to_owned()))?;
         is_fresh(known, now).then(|| known.heartbeat.clone())
     }
 
@@ -71,8 +82,8 @@ impl WorkerRegistry {
         filter: &WorkerFilter,
         now: Instant,
     ) -> WorkersPage {
-        let workers = self.workers();
-        let mut passing = passing(&workers, (namespace_id, after), filter, now);
+        let known = self.known();
+        let mut passing = passing(&known.workers, (namespace_id, after), filter, now);
         let workers = passing.by_ref().take(count);
         let workers =
             workers.map(|(key, known, read)| (key.clone(), known.heartbeat.clone(), read)).collect();
@@ -81,11 +92,49 @@ impl WorkerRegistry {
 
     /// The number of workers that match.
     fn count(&self, namespace_id: &str, filter: &WorkerFilter, now: Instant) -> usize {
-        passing(&self.workers(), (namespace_id, ""), filter, now).count()
+        passing(&self.known().workers, (namespace_id, ""), filter, now).count()
     }
 
-    fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), KnownWorker>> {
+    fn known(&self) -> MutexGuard<'_, KnownWorkers> {
         self.0.lock()
+    }
+}
+
+impl KnownWorkers {
+    fn add(&mut self, key: (String, String), worker: KnownWorker) {
+        *self.of_namespaces.entry(key.0.clone()).or_default() += 1;
+        self.workers.insert(key, worker);
+    }
+
+    fn remove(&mut self, key: &(String, String)) {
+        self.workers.remove(key);
+        if let Some(count) = self.of_namespaces.get_mut(&key.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_namespaces.remove(&key.0);
+            }
+        }
+    }
+
+    /// Forgets silent workers, or else one of the namespace that has most. False if that is the new worker's own.
+    fn make_room_for(&mut self, namespace_id: &str, now: Instant) -> bool {
+        if self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEPT_EVERY) {
+            self.swept = Some(now);
+            let silent = self.workers.iter().filter(|(_, known)| !is_fresh(known, now));
+            let silent: Vec<_> = silent.map(|(key, _)| key.clone()).collect();
+            silent.iter().for_each(|key| self.remove(key));
+        }
+        if self.workers.len() < WORKERS_MAX {
+            return true;
+        }
+        let own = self.of_namespaces.get(namespace_id).copied().unwrap_or(0);
+        let largest = self.of_namespaces.iter().max_by_key(|(_, count)| **count);
+        let Some((namespace, _)) = largest.filter(|(_, count)| **count > own + 1) else { return false };
+        let first = (namespace.clone(), String::new());
+        let Some((key, _)) = self.workers.range(first..).next() else { return false };
+        let key = key.clone();
+        self.remove(&key);
+        true
     }
 }
 
@@ -253,12 +302,33 @@ mod tests {
         assert_eq!(worker_registry.count("a", &all, later), 1);
     }
 
+    fn fill(worker_registry: &WorkerRegistry, namespace: &str, count: usize, now: Instant) {
+        (0..count).for_each(|number| heartbeat_at(worker_registry, namespace, &number.to_string(), now));
+    }
+
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
         let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
-        (0..WORKERS_MAX + 5).for_each(|number| heartbeat_at(&worker_registry, "n", &number.to_string(), now));
-        assert_eq!(worker_registry.workers().len(), WORKERS_MAX);
+        fill(&worker_registry, "n", WORKERS_MAX + 5, now);
+        assert_eq!(worker_registry.known().workers.len(), WORKERS_MAX);
         heartbeat_at(&worker_registry, "n", "late", now + REMEMBERED_FOR);
-        assert_eq!(worker_registry.workers().len(), 1, "the silent ones make room");
+        assert_eq!(worker_registry.known().workers.len(), 1, "the silent ones make room");
+        assert_eq!(worker_registry.known().of_namespaces, HashMap::from([("n".into(), 1)]));
+    }
+
+    #[test]
+    fn a_namespace_that_fills_the_registry_keeps_no_other_out() {
+        let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
+        let all = WorkerFilter::read("").expect("it says nothing");
+        let counts = || ["greedy", "small", "late"].map(|name| worker_registry.count(name, &all, now));
+        fill(&worker_registry, "greedy", WORKERS_MAX, now);
+        fill(&worker_registry, "small", 5, now);
+        assert_eq!(counts(), [WORKERS_MAX - 5, 5, 0]);
+        fill(&worker_registry, "greedy", WORKERS_MAX, now);
+        assert_eq!(counts(), [WORKERS_MAX - 5, 5, 0], "it takes no place of the others");
+        fill(&worker_registry, "late", WORKERS_MAX, now);
+        let [greedy, small, late] = counts();
+        assert_eq!((small, greedy + late), (5, WORKERS_MAX - 5));
+        assert!(greedy.abs_diff(late) <= 1, "{greedy} and {late} share what is left");
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use everlog_engine::Ending;
 use everlog_engine::hidden::is_hidden;
+use everlog_partition::EndingCounts;
 use everlog_temporal_api::enums::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
 use tokio::sync::{Mutex, MutexGuard};
@@ -272,12 +274,17 @@ impl Namespaces {
         &self.nameless
     }
 
-    /// At most `count` namespaces after this name, by name, and whether there are more.
-    pub(crate) fn after(&self, name: &str, count: usize) -> (Vec<Arc<Namespace>>, bool) {
+    /// At most `count` namespaces after this name, by name, and whether there are more; of those whose names are shown.
+    pub(crate) fn after(
+        &self,
+        name: &str,
+        count: usize,
+        is_shown: impl Fn(&str) -> bool,
+    ) -> (Vec<Arc<Namespace>>, bool) {
         use std::ops::Bound::{Excluded, Unbounded};
         let known = self.known.load();
         let rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
-        let mut rest = rest.filter(|(_, namespace)| !namespace.is_deleted);
+        let mut rest = rest.filter(|(name, namespace)| !namespace.is_deleted && is_shown(name));
         let page = rest.by_ref().take(count).map(|(_, namespace)| namespace.clone()).collect();
         (page, rest.next().is_some())
     }
@@ -420,6 +427,15 @@ impl Namespaces {
         }
     }
 
+    /// What a namespace goes by in metrics, by its UUID.
+    pub fn metric_label(&self, id: &str) -> Arc<str> {
+        self.usage_of(id).metrics.label().clone()
+    }
+
+    fn usage_of(&self, id: &str) -> Arc<Usage> {
+        self.known.load().by_id.get(id).unwrap_or(&self.nameless).usage.clone()
+    }
+
     fn usage(&self, name: &str, index: usize) -> Usage {
         let own = index < self.limits.metric_namespaces_max;
         let metrics = match own {
@@ -432,6 +448,12 @@ impl Namespaces {
             self.limits.namespace_polls_max,
         );
         Usage { metrics, rate_limit }
+    }
+}
+
+impl EndingCounts for Namespaces {
+    fn count(&self, namespace_id: &str, ending: Ending) {
+        self.usage_of(namespace_id).metrics.over(ending);
     }
 }
 

@@ -151,7 +151,7 @@ async fn what_is_deleted_gives_its_name_away_and_stays_deleted() {
         assert_eq!(namespaces.name(&old.id).as_deref(), Some(name.as_str()));
         assert_eq!((namespaces.known("shop"), namespaces.known(&name)), (None, None));
         assert_eq!(*namespaces.deleted(), *std::slice::from_ref(&old.id));
-        assert_eq!(namespaces.after("", 10).0.len(), 1, "it is not listed");
+        assert_eq!(namespaces.after("", 10, |_| true).0.len(), 1, "it is not listed");
     }
     let again = record("shop");
     namespaces.add(again.clone()).await.expect("there is room, and the name is free");
@@ -206,9 +206,9 @@ async fn pages_follow_the_order_of_names() {
         namespaces.add(record(name)).await.expect("new");
     }
     let names = |page: &[Arc<Namespace>]| page.iter().map(|n| n.record.name.clone()).collect::<Vec<_>>();
-    let (page, more) = namespaces.after("", 2);
+    let (page, more) = namespaces.after("", 2, |_| true);
     assert_eq!((names(&page), more), (vec!["a".into(), "b".into()], true));
-    let (page, more) = namespaces.after("b", 2);
+    let (page, more) = namespaces.after("b", 2, |_| true);
     assert_eq!((names(&page), more), (vec!["c".into(), "default".into()], false));
 }
 

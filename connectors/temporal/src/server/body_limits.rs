@@ -28,6 +28,7 @@ use crate::routing::delivery_receipt::ReceiptSlot;
 use crate::server::call::HistoryPermit;
 use crate::server::compression;
 use crate::server::response_body::{ResponseBody, ResponseContent};
+use crate::server::transport;
 use crate::{CallFuture, Gateway, Limits};
 
 /// The services whose calls have one request and one answer.
@@ -162,6 +163,7 @@ impl BoundedCall<'_> {
         let takes_gzip = compression::is_taken(request.headers());
         let (mut head, body) = request.into_parts();
         authorization::identify(self.gateway, &mut head, &self.peer).await?;
+        transport::served(head.uri.path())?;
         let bytes_max = match authorization::is_known(self.gateway, &head) {
             true => self.gateway.limits.message_bytes_max,
             false => STRANGER_BYTES_MAX,

@@ -9,13 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use everlog_auth::Caller;
+use everlog_auth::{Access, Caller};
 use everlog_engine::Reply;
 use everlog_engine::request::{self, RequestRecord};
 use everlog_listen::{Share, SharedConnection};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::NamespaceState;
+use everlog_traces::CallSpan;
 use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Code, Request, Response, Status};
@@ -55,6 +56,9 @@ pub(crate) struct Call<'a> {
     caller: Option<Caller>,
     /// Of a call of an administrator: the namespace that it is about.
     audited: Option<String>,
+    span: Option<CallSpan>,
+    /// The workflow that it is for, where its span wants to know.
+    workflow_id: OnceLock<String>,
     /// How it has ended; none while it goes on, and where its caller is gone before that.
     outcome: OnceLock<Code>,
     _shares: AdmissionShares,
@@ -66,6 +70,26 @@ pub(crate) struct HistoryPermit {
     _permits: Arc<[Option<OwnedSemaphorePermit>; 2]>,
     /// Of `CallBudgets::reading`.
     _counted: Option<Arc<Share>>,
+}
+
+/// The span of a call, where traces are on. A call that another node has forwarded has the parent of the client's call.
+fn span<R>(gateway: &Gateway, rpc: Rpc, namespace: &Namespace, request: &Request<R>) -> Option<CallSpan> {
+    let header = |name: &str| request.metadata().get(name)?.to_str().ok().map(str::to_owned);
+    let traces = gateway.traces.as_ref()?;
+    Some(traces.call(rpc.service(), rpc.name(), &namespace.record.name, header))
+}
+
+/// True of codes that are the server's fault, by OpenTelemetry's conventions for gRPC.
+fn is_fault(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    )
 }
 
 fn forwarded_poll_id<R>(request: &Request<R>) -> Option<String> {
@@ -92,6 +116,7 @@ impl<'a> Call<'a> {
         let places = admit(gateway, &namespace, caller.as_ref(), rpc, is_long_poll)
             .inspect_err(|status| refused(&namespace, rpc, status, began))?;
         namespace.usage.metrics.began(rpc);
+        let span = span(gateway, rpc, &namespace, request);
         let deadline =
             grpc_timeout::of(request.metadata().as_ref()).and_then(|timeout| began.checked_add(timeout));
         let follows_next_run = client_version::follows_next_run(request.metadata());
@@ -112,6 +137,8 @@ impl<'a> Call<'a> {
             history_permit: OnceLock::new(),
             caller,
             audited,
+            span,
+            workflow_id: OnceLock::new(),
             outcome: OnceLock::new(),
             _shares: places,
         })
@@ -120,6 +147,12 @@ impl<'a> Call<'a> {
     /// Refuses what the caller may not do in another namespace.
     pub(crate) fn may_call(&self, rpc: Rpc, namespace: &str) -> Result<(), Status> {
         authorization::judge(self.gateway, rpc, self.caller.as_ref(), &Scope::Name(namespace))
+    }
+
+    /// True if the caller may read in a namespace. It is no denial where it may not.
+    pub(crate) fn may_read(&self, namespace: &str) -> bool {
+        let may = |caller: &Caller| caller.may(Access::READ, namespace);
+        self.gateway.guard.is_none() || self.caller.as_ref().is_some_and(may)
     }
 
     /// The id of the poll.
@@ -224,6 +257,7 @@ impl<'a> Call<'a> {
 
     /// The run that the request names.
     pub(crate) fn address(&self, execution: WorkflowExecution) -> Address {
+        self.is_for(&execution.workflow_id);
         Address {
             namespace_id: self.namespace.record.id.clone(),
             workflow_id: execution.workflow_id,
@@ -248,6 +282,7 @@ impl<'a> Call<'a> {
 
     /// Sends a request to its partition; a rejection by the engine becomes a status.
     pub(crate) async fn send(&self, input: RequestRecord) -> Result<Reply, Status> {
+        self.is_for(&input.workflow_id);
         match self.gateway.router.order(input).await {
             Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
             Ok(reply) => Ok(reply),
@@ -267,10 +302,18 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Notes the workflow for the span of the call.
+    pub(crate) fn is_for(&self, workflow_id: &str) {
+        if self.span.is_some() {
+            let _known = self.workflow_id.set(workflow_id.to_owned());
+        }
+    }
+
     /// The run and the task of the request's task token.
     pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
         let token = self.token.clone().ok_or_else(unreadable)?;
         let subject = token.subject.ok_or_else(unreadable)?;
+        self.is_for(&token.workflow_id);
         Ok((WorkflowExecution { workflow_id: token.workflow_id, run_id: token.run_id }, subject))
     }
 }
@@ -279,6 +322,13 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.write_down();
         self.namespace.usage.metrics.ended(self.rpc, self.began.elapsed());
+        let Some(span) = &mut self.span else { return };
+        if let Some(workflow_id) = self.workflow_id.get() {
+            span.is_for(workflow_id);
+        }
+        if let Some(code) = self.outcome.get() {
+            span.answered(*code as i32, code.description(), is_fault(*code));
+        }
     }
 }
 

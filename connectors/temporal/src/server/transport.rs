@@ -1,4 +1,5 @@
-//! The outermost layer: refusals of requests that could not be read get the texts that SDKs know.
+//! The outermost layer: RPCs that are not served are refused by name, and refusals of requests that could not be read get
+//! the texts that SDKs know.
 
 use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
@@ -8,11 +9,14 @@ use tonic::{Code, Status};
 
 use crate::codec::status::exhausted;
 use crate::metrics::Metrics;
+use crate::rpc;
 
 /// How tonic refuses a message that is too large.
 const TOO_LARGE: &str = "Error, decoded message length too large: found ";
 /// How prost refuses bytes that are not a message.
 const UNREADABLE: &str = "failed to decode Protobuf message";
+/// Of an RPC's name in a refusal; the longest name of the API has 44.
+const NAME_CHARS_MAX: usize = 100;
 
 /// Replaces the refusal of an unread request, and counts it.
 pub(crate) fn guarded(
@@ -44,9 +48,17 @@ fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
         Code::Internal if message.contains(UNREADABLE) => {
             Some(Status::internal(format!("grpc: error unmarshalling request: {message}")))
         }
-        Code::Unimplemented => Some(Status::unimplemented(message)),
         _handled => None,
     }
+}
+
+/// Refuses a path of the API that the table of RPCs does not have, by the name of its RPC.
+pub(crate) fn served(path: &str) -> Result<(), Status> {
+    if rpc::is_served(path) {
+        return Ok(());
+    }
+    let name: String = path.rsplit('/').next().unwrap_or_default().chars().take(NAME_CHARS_MAX).collect();
+    Err(Status::unimplemented(format!("{name} is not served by Everlog, see docs/api.md")))
 }
 
 /// The refusal of a message that is too large.
@@ -70,8 +82,21 @@ mod tests {
     }
 
     #[test]
+    fn an_rpc_that_is_not_served_is_refused_by_its_name() {
+        let service = "/temporal.api.workflowservice.v1.WorkflowService";
+        assert!(served(&format!("{service}/GetSystemInfo")).is_ok());
+        let refusal = |path: &str| served(path).expect_err("it is refused");
+        let absent = refusal(&format!("{service}/ListNexusEndpoints"));
+        assert_eq!(absent.code(), Code::Unimplemented);
+        assert_eq!(absent.message(), "ListNexusEndpoints is not served by Everlog, see docs/api.md");
+        assert!(refusal(&format!("{service}/{}", "x".repeat(5_000))).message().len() < 200);
+        assert_eq!(refusal("/temporal.api.workflowservice.v1.WorkflowService").code(), Code::Unimplemented);
+    }
+
+    #[test]
     fn answers_of_handlers_pass_unchanged() {
         assert!(unread(&Status::not_found("no"), 1).is_none());
+        assert!(unread(&Status::unimplemented("no"), 1).is_none());
         assert!(unread(&Status::internal("internal error"), 1).is_none());
         assert!(unread(&Status::resource_exhausted("namespace rate limit exceeded"), 1).is_none());
     }

@@ -114,6 +114,7 @@ impl Front {
             metrics,
             peers,
             guard,
+            traces: None,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
         let calls = gateway.calls().expect("the descriptor is good");

@@ -1,6 +1,7 @@
 //! `everlog doctor`: checks a log and what it depends on, and prints what is wrong and how to repair it. Changes
 //! nothing.
 
+mod bundle;
 mod directory;
 mod index;
 mod kafka;
@@ -9,6 +10,7 @@ mod registry;
 
 use anyhow::Result;
 use clap::Args;
+use everlog_config::Config;
 use everlog_log::clock::now_ms;
 use serde_json::json;
 
@@ -33,6 +35,13 @@ pub struct Doctor {
     /// Print JSON, one object a line.
     #[arg(long)]
     json: bool,
+    /// Write an archive (tar.gz) for a bug report: what is found, settings without secrets, metrics, health, the state of the
+    /// nodes, versions, and log lines.
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<std::path::PathBuf>,
+    /// Put the end of this file of log lines into the archive [default: what the system's journal has of the unit everlog].
+    #[arg(long, value_name = "FILE", requires = "bundle")]
+    logs: Vec<std::path::PathBuf>,
 }
 
 /// The verdict of a check.
@@ -88,11 +97,11 @@ impl Finding {
     }
 }
 
-/// Runs it.
+/// Runs it; `release` says which one this is, and what it is built from.
 ///
 /// # Errors
-/// Nothing could be checked.
-pub fn run(doctor: &Doctor) -> Result<ExitStatus> {
+/// Nothing could be checked, or the archive cannot be written.
+pub fn run(doctor: &Doctor, release: &str) -> Result<ExitStatus> {
     let place = LogOptions {
         config: doctor.config.clone(),
         kafka_bootstrap: doctor.kafka_bootstrap.clone(),
@@ -102,15 +111,14 @@ pub fn run(doctor: &Doctor) -> Result<ExitStatus> {
     everlog_config::logs::start(&config.logs)?;
     if let Some(dir) = &doctor.data_dir {
         config.server.data_dir.clone_from(dir);
+        config.kafka.bootstrap_servers.clear();
     }
-    let mut findings = if config.kafka.is_used() && doctor.data_dir.is_none() {
-        let mut findings = kafka::look(&config)?;
-        findings.extend(nodes::look(&config, now_ms())?);
-        findings
-    } else {
-        directory::look(&config)
-    };
-    findings.extend(registry::look(&config, doctor.registry.as_deref())?);
+    let findings = look(doctor, &config);
+    if let Some(file) = &doctor.bundle {
+        let (config, findings, logs) = (&config, &findings, doctor.logs.as_slice());
+        bundle::write(file, &bundle::Sources { config, findings, release, logs })?;
+    }
+    let findings = findings?;
     for finding in &findings {
         if !write_line(&if doctor.json { finding.json() } else { finding.text() })? {
             break;
@@ -118,6 +126,18 @@ pub fn run(doctor: &Doctor) -> Result<ExitStatus> {
     }
     let fails = findings.iter().any(|finding| finding.verdict == CheckVerdict::Fail);
     Ok(if fails { ExitStatus::Failure } else { ExitStatus::Success })
+}
+
+fn look(doctor: &Doctor, config: &Config) -> Result<Vec<Finding>> {
+    let mut findings = if config.kafka.is_used() {
+        let mut findings = kafka::look(config)?;
+        findings.extend(nodes::look(config, now_ms())?);
+        findings
+    } else {
+        directory::look(config)
+    };
+    findings.extend(registry::look(config, doctor.registry.as_deref())?);
+    Ok(findings)
 }
 
 #[cfg(test)]

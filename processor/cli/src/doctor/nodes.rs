@@ -83,6 +83,11 @@ fn here(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {
                 "if the process works: cluster.advertised must lead to it from every other node (and from here, for \
                  this check); if it sleeps or is cut off, end it",
             )),
+            NodeState::Ended => findings.push(Finding::warn(
+                "nodes",
+                format!("nobody listens at {address}: the process of {name} is gone, and the brokers do not know it yet"),
+                "wait until others have taken over; then start it again, or leave it",
+            )),
             NodeState::Gone(_) => findings.push(Finding::warn(
                 "nodes",
                 format!("{name} is {}, and kept the rows of {} groups", state.words(now_ms), row.rows.len()),
@@ -93,6 +98,11 @@ fn here(nodes: &Nodes, now_ms: i64) -> Vec<Finding> {
                 format!("{name} at {address} and {} do not reach each other, so it has nothing", others.join(", ")),
                 "each node must reach every other one at its cluster.advertised: look at the network between them, and at \
                  its walls",
+            )),
+            NodeState::TooOld(raised) => findings.push(Finding::fail(
+                "nodes",
+                format!("{name} does not know level {raised} of decisions, which the log is at, so it has nothing"),
+                "install the release that the level was raised with, or a newer one; there is no way back",
             )),
             NodeState::Serves | NodeState::Comes | NodeState::Drained | NodeState::Leaves => {}
         }

@@ -94,7 +94,8 @@ impl Coordinator {
             return;
         }
         let Some(there) = self.trusted(&view, live).await else { return };
-        let nodes = fully_connected(&view, &there);
+        let mut nodes = fully_connected(&view, &there);
+        nodes.retain(|node| !view.is_too_old(node));
         let left_out: Vec<_> = there.difference(&nodes).cloned().collect();
         let now = Instant::now();
         let rows = nodes.iter().filter_map(|node| view.nodes.get_key_value(node));

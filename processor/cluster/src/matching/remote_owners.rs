@@ -2,6 +2,7 @@
 
 use std::sync::Weak;
 
+use everlog_engine::level;
 use everlog_partition::{CallFailure, InboxMessage};
 
 use crate::control_rows::{Assignment, Row};
@@ -36,7 +37,11 @@ impl RemotePartitions for RemoteOwners {
         Ok(assigned.filter(|node| *node != matching.node.name))
     }
 
-    fn level(&self) -> u32 {
+    fn level_of_new(&self) -> u32 {
         self.0.upgrade().map_or(0, |matching| matching.control.view().level())
+    }
+
+    fn raised_level(&self) -> u32 {
+        self.0.upgrade().map_or(0, |matching| matching.control.view().raised.min(level::LATEST))
     }
 }

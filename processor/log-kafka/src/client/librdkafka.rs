@@ -90,6 +90,30 @@ pub(crate) fn describe<T: HasNativeClient>(
     unsafe { event.topics() }.map_err(|code| io_text(format!("{what}: {}", RDKafkaErrorCode::from(code))))
 }
 
+/// What a client that nobody polls has last told of its connections, such as why a login failed.
+pub(crate) fn connection_failure<T: HasNativeClient>(client: &Live<T>) -> Option<String> {
+    let mut told = None;
+    // SAFETY: the client outlives its queue, which is destroyed once. Each event is live until it is dropped, and its text
+    // belongs to it.
+    unsafe {
+        let queue = native::rd_kafka_queue_get_main(client.native_client());
+        loop {
+            let event = native::rd_kafka_queue_poll(queue, 0);
+            if event.is_null() {
+                break;
+            }
+            let event = Event(event);
+            let is_summary = RDKafkaErrorCode::from(native::rd_kafka_event_error(event.0))
+                == RDKafkaErrorCode::AllBrokersDown;
+            if native::rd_kafka_event_type(event.0) == native::RD_KAFKA_EVENT_ERROR && !is_summary {
+                told = Some(text(native::rd_kafka_event_error_string(event.0)));
+            }
+        }
+        native::rd_kafka_queue_destroy(queue);
+    }
+    told
+}
+
 /// The high watermark of a partition by the last fetch; 0 without one.
 pub(crate) fn high_watermark<C: ClientContext>(client: &Client<C>, topic: &str, partition: i32) -> u64 {
     let Ok(name) = CString::new(topic) else { return 0 };

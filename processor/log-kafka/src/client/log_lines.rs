@@ -1,6 +1,7 @@
 //! Log lines of librdkafka's clients, limited: each kind of line once in ten minutes and client.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -15,6 +16,10 @@ const AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Kinds of lines that are remembered; beyond, each line is logged.
 const KINDS_MAX: usize = 64;
 
+/// How librdkafka ends its warning about a request that it sends again by itself. A producer that meets a coordinator which
+/// still loads, as after the start of a broker, is one of these.
+const SENT_AGAIN: &str = ": retrying";
+
 /// Clients that join their groups.
 const MEMBERS: &[&str] = &["nodes", "commands"];
 
@@ -23,6 +28,7 @@ const MEMBERS: &[&str] = &["nodes", "commands"];
 pub(crate) struct ClientLog {
     client: &'static str,
     logged: Mutex<BTreeMap<String, Logged>>,
+    is_group_denied: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -34,7 +40,12 @@ struct Logged {
 
 impl ClientLog {
     pub(crate) fn new(client: &'static str) -> Self {
-        ClientLog { client, logged: Mutex::default() }
+        ClientLog { client, logged: Mutex::default(), is_group_denied: AtomicBool::new(false) }
+    }
+
+    /// Whether the brokers have denied this client its group. A request about the group is then not answered: it times out.
+    pub(crate) fn is_group_denied(&self) -> bool {
+        self.is_group_denied.load(Ordering::Relaxed)
     }
 
     /// Some: a line of this kind is logged now, after so many were suppressed since the last one.
@@ -62,7 +73,7 @@ impl ClientLog {
 impl ClientContext for ClientLog {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
         let client = self.client;
-        match level {
+        match level_of(level, text) {
             RDKafkaLogLevel::Debug => {
                 tracing::debug!(target: "everlog::kafka", client, facility, "{text}");
                 return;
@@ -108,6 +119,9 @@ impl ClientContext for ClientLog {
         ) {
             return;
         }
+        if code == Some(RDKafkaErrorCode::GroupAuthorizationFailed) {
+            self.is_group_denied.store(true, Ordering::Relaxed);
+        }
         // Readers name a group to librdkafka, and never join it: what is denied of it takes nothing from them.
         if code == Some(RDKafkaErrorCode::GroupAuthorizationFailed) && !MEMBERS.contains(&self.client) {
             return;
@@ -120,6 +134,14 @@ impl ClientContext for ClientLog {
 }
 
 impl ConsumerContext for ClientLog {}
+
+/// The level of a line: nobody has to act where a request is sent again.
+fn level_of(level: RDKafkaLogLevel, text: &str) -> RDKafkaLogLevel {
+    match level {
+        RDKafkaLogLevel::Warning if text.ends_with(SENT_AGAIN) => RDKafkaLogLevel::Info,
+        level => level,
+    }
+}
 
 /// Implements `ClientContext` by the field `client_log`; further methods of it may follow.
 macro_rules! logs_as_client {
@@ -153,6 +175,15 @@ mod tests {
         assert_eq!(client_log.is_due("OTHER", begin + Duration::from_secs(2)), Some(0));
         assert_eq!(client_log.is_due("FAIL", begin + AGAIN_AFTER), Some(2));
         assert_eq!(client_log.is_due("FAIL", begin + AGAIN_AFTER * 2), Some(0));
+    }
+
+    #[test]
+    fn a_request_that_is_sent_again_is_no_warning() {
+        let level = |text| level_of(RDKafkaLogLevel::Warning, text);
+        let passing = "Failed to acquire idempotence PID from broker 127.0.0.1:9092/1: Broker: Coordinator load in progress: retrying";
+        assert!(matches!(level(passing), RDKafkaLogLevel::Info));
+        assert!(matches!(level("Connection refused"), RDKafkaLogLevel::Warning));
+        assert!(matches!(level_of(RDKafkaLogLevel::Error, passing), RDKafkaLogLevel::Error));
     }
 
     #[test]

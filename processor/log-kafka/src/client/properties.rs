@@ -56,9 +56,19 @@ impl ClientProperties {
     /// Each as `key=value`, without secret values.
     pub fn shown(&self) -> Vec<String> {
         let shown = |(key, value): (&String, &String)| {
-            format!("{key}={}", if is_secret(key) { "(hidden)" } else { value })
+            format!("{key}={}", if Self::is_secret(key) { "(hidden)" } else { value })
         };
         self.0.iter().map(shown).collect()
+    }
+
+    /// The secret values.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(key, _)| Self::is_secret(key)).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the value of a property must not be shown.
+    pub fn is_secret(key: &str) -> bool {
+        SECRET.iter().any(|word| key.to_lowercase().contains(word))
     }
 }
 
@@ -80,11 +90,6 @@ impl fmt::Debug for ClientProperties {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.shown()).finish()
     }
-}
-
-/// Whether the value of a property must not be shown.
-fn is_secret(key: &str) -> bool {
-    SECRET.iter().any(|word| key.to_lowercase().contains(word))
 }
 
 /// Why a property cannot be set.

@@ -95,10 +95,17 @@ impl ControlClient {
     /// The next offset of a journal.
     ///
     /// # Errors
-    /// `Io`: the brokers do not say.
+    /// `Io`: the brokers do not say; `Denied`: they may not.
     pub fn journal_end(&self, partition: PartitionId) -> Result<Offset, Error> {
         let topic = self.options.topic("journal");
-        Ok(self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?.end)
+        let range = self.ends.range(&topic, partition as i32, Isolation::Uncommitted);
+        let ends = range.map_err(|error| {
+            // A topic that may not be described has no partitions, as it seems.
+            let described =
+                exists(self.ends.asker(), &topic, AclOperation::Describe, self.options.call_timeout());
+            described.err().filter(|denied| matches!(denied, Error::Denied { .. })).unwrap_or(error)
+        })?;
+        Ok(ends.end)
     }
 
     /// The names of the nodes that the brokers take for alive: one for each process.

@@ -11,7 +11,7 @@ use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
 use crate::client::consumer::{TopicEnds, consumer, scan};
 use crate::client::librdkafka::Live;
@@ -181,6 +181,9 @@ impl ControlTopic {
             match told {
                 Some(Ok(offset)) => offsets.push(offset),
                 Some(Err(error)) => {
+                    // Behind an error that ends the producer each record is told to be thrown away.
+                    let fatal = producer.client().fatal_error();
+                    let error = fatal.map_or(error, |(code, _)| KafkaError::MessageProduction(code));
                     let fault = self.fault(&error);
                     return Err(match fault {
                         Error::Denied { .. } => fault,

@@ -14,6 +14,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::FOLLOW_WAIT;
+use crate::client::group_offsets::committed_offsets;
 use crate::client::librdkafka::Live;
 use crate::client::librdkafka::{self, Roll};
 use crate::client::log_lines::{ClientLog, logs_as_client};
@@ -154,7 +155,7 @@ fn may_be_described(options: &Options) -> Result<(), Error> {
     list.add_partition(&options.topic("control"), 0);
     let group = options.group(GROUP);
     let needs = [(AclOperation::Read, AclResource::Group(&group))];
-    match member.committed_offsets(list, TOLD_WITHIN) {
+    match committed_offsets(&member, list, TOLD_WITHIN) {
         Ok(_) => Ok(()),
         Err(error) => match member.principal().fault("who is in the group of the nodes", &error, &needs) {
             denied @ Error::Denied { .. } => Err(denied),

@@ -17,7 +17,7 @@ use crate::client::consumer::TopicEnds;
 use crate::errors::{io, io_text};
 use crate::group_context::GroupContext;
 use crate::options::Options;
-use crate::topics::topic_io::{Ending, OutgoingRecord, Producer};
+use crate::topics::topic_io::{OutgoingRecord, Producer, TransactionEnd};
 
 /// The topic of the coordinators' state: the leader of an id's partition is the id's coordinator.
 const STATES: &str = "__transaction_state";
@@ -80,7 +80,7 @@ fn end_of_nothing(id: &str, context: &GroupContext, partition: PartitionId) -> R
     let mut producer = Producer::open_transactional(&options, &other)?;
     let topic = options.topic("commands");
     let nothing = OutgoingRecord { topic: &topic, partition: Some(partition), ..OutgoingRecord::default() };
-    producer.transact(&[nothing], Ending::Abort)?;
+    producer.transact(&[nothing], TransactionEnd::Abort)?;
     Ok(other)
 }
 

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_log::{Error, Fence, Offset, PartitionId, PerTopic, Restored, Topic, TopicEntry};
+use everlog_log::{Error, Fence, Offset, PartitionId, PerTopic, Restored, Topic, TopicEntry, Visit};
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
+use rdkafka::message::BorrowedMessage;
 
 use crate::client::consumer::{Leaders, TopicEnds, consumer, scan};
-use crate::client::librdkafka::Live;
+use crate::client::librdkafka::{self, Live};
 use crate::client::log_lines::ClientLog;
-use crate::errors::corrupt;
+use crate::errors::{corrupt, io_text};
 use crate::options::{Isolation, Options};
-use crate::record_format::{self, PositionRow};
+use crate::record_format::{self, CommitId, HEADER, PositionRow};
 
 /// Offsets that are first searched for the last position: a commit ends with it; behind it are a marker and a fence or two.
 const LOOK_BACK: Offset = 16;
@@ -25,6 +26,8 @@ const IDLE_MAX: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) position: Option<PositionRow>,
+    /// Which commit the position is of.
+    pub(crate) commit: Option<CommitId>,
     pub(crate) fence: Option<Fence>,
 }
 
@@ -62,6 +65,7 @@ impl Committed {
                 let (key, value) = (message.key().unwrap_or_default(), message.payload());
                 if key == position_key {
                     last.position = value.and_then(PositionRow::decode);
+                    last.commit = commit_of(message);
                 } else if let (true, Some(number)) = (key == fence_key, value.and_then(|v| v.first_chunk())) {
                     last.fence = Some(Fence(u64::from_be_bytes(*number)));
                 }
@@ -137,12 +141,50 @@ impl Committed {
         Ok(entries)
     }
 
+    /// What `restore` visits, of the commits up to one of them. Waits until none of their transactions is under way.
+    pub(crate) fn restore_at(
+        &self,
+        topic: &str,
+        partition: PartitionId,
+        from: Offset,
+        commit: CommitId,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        let written = self.ends.range(topic, partition as i32, Isolation::Uncommitted)?;
+        let range = self.ends.committed_to(topic, partition as i32, written.end)?;
+        if range.end < written.end {
+            return Err(io_text(format!(
+                "{topic}-{partition}: a transaction is open from offset {} on, and its owner does not end it; start a \
+                 node, which ends it, and try again",
+                range.end
+            )));
+        }
+        let (mut next, span) = (range.end, from.max(range.start)..range.end);
+        self.scan(topic, partition, span, &mut |offset, message| {
+            let key = message.key().unwrap_or_default();
+            if record_format::is_reserved(key) {
+                return Ok(true);
+            }
+            let written_by = commit_of(message).ok_or_else(|| {
+                corrupt(
+                    topic,
+                    partition as i32,
+                    format!("offset {offset} does not say which commit it is of"),
+                )
+            })?;
+            let goes_on = written_by > commit || visit(key, message.payload());
+            next = if goes_on { next } else { offset + 1 };
+            Ok(goes_on)
+        })?;
+        Ok(Restored { next, end: range.end, position: None })
+    }
+
     fn scan(
         &self,
         topic: &str,
         partition: PartitionId,
         range: std::ops::Range<Offset>,
-        visit: &mut dyn FnMut(Offset, &rdkafka::message::BorrowedMessage<'_>) -> Result<bool, Error>,
+        visit: &mut dyn FnMut(Offset, &BorrowedMessage<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut client = self.client()?;
         client.leaders.know(&client.consumer, topic);
@@ -185,6 +227,13 @@ impl Committed {
     fn idle(&self) -> MutexGuard<'_, Vec<RestoreClient>> {
         self.idle.lock()
     }
+}
+
+/// Which commit a record is of; none where it has no such header.
+fn commit_of(message: &BorrowedMessage<'_>) -> Option<CommitId> {
+    let (_, header) = librdkafka::headers(message).into_iter().find(|(name, _)| name == HEADER)?;
+    let ((fence, number), _place) = record_format::origin(&header?)?;
+    Some(CommitId { fence, number })
 }
 
 /// The offset after a transaction's last record and its marker.

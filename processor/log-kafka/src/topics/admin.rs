@@ -16,7 +16,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::Metadata;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
-use crate::client::librdkafka::Live;
+use crate::client::librdkafka::{Live, connection_failure};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{answered, io, io_text, refused};
 use crate::options::Options;
@@ -162,9 +162,9 @@ impl Admin {
     }
 
     fn metadata(&self) -> Result<Metadata, Error> {
-        let metadata = self.client.inner().fetch_metadata(None, self.timeout);
-        metadata.map_err(|error| {
-            io_text(format!("no broker of bootstrap.servers = {} answers: {error}", self.servers))
+        self.client.inner().fetch_metadata(None, self.timeout).map_err(|error| {
+            let reason = connection_failure(&self.client).unwrap_or_else(|| error.to_string());
+            io_text(format!("no broker of bootstrap.servers = {} answers: {reason}", self.servers))
         })
     }
 

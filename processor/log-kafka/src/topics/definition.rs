@@ -10,6 +10,11 @@ use crate::options::{Options, RECORD_OVERHEAD_BYTES};
 const DELETE_RETENTION_MS: i64 = 7 * 24 * 3_600_000;
 /// With less a restore from a checkpoint may miss deletions.
 const DELETE_RETENTION_MIN_MS: i64 = 24 * 3_600_000;
+/// Rows that a later commit has changed are kept for an hour, so that an export can read those of one commit while nodes
+/// serve. It may take half of that.
+const COMPACTION_LAG_MS: i64 = 3_600_000;
+/// With less the export of a small log may be refused.
+const COMPACTION_LAG_MIN_MS: i64 = 600_000;
 /// Segments of compacted topics: only closed ones are compacted.
 const COMPACTED_SEGMENT_BYTES: i64 = 128 << 20;
 
@@ -99,6 +104,15 @@ pub(crate) fn tombstones_ms(existing: &BTreeMap<String, ExistingTopic>, options:
     let kept = topics.flatten().filter_map(|topic| topic.settings.get("delete.retention.ms"));
     let kept_ms = kept.filter_map(|text| text.parse().ok()).filter(|kept_ms: &i64| *kept_ms >= 0);
     kept_ms.min()
+}
+
+/// How long the topics of rows keep at least what was changed, in ms.
+pub(crate) fn compaction_lag_ms(existing: &BTreeMap<String, ExistingTopic>, options: &Options) -> i64 {
+    let lag_ms = |topic: Topic| {
+        let topic = existing.get(&options.topic(topic.name()))?;
+        topic.settings.get("min.compaction.lag.ms")?.parse().ok()
+    };
+    Topic::compacted().map(|topic| lag_ms(topic).unwrap_or(0)).min().unwrap_or(0)
 }
 
 /// The differences between existing topics and required ones.
@@ -197,6 +211,15 @@ impl TopicDefinition {
                         "delete.retention.ms",
                         DELETE_RETENTION_MIN_MS,
                         "a node that was away for half as long must restore everything",
+                    )
+                },
+                SettingRule {
+                    made_with: Some(COMPACTION_LAG_MS.to_string()),
+                    refuses: false,
+                    ..SettingRule::at_least(
+                        "min.compaction.lag.ms",
+                        COMPACTION_LAG_MIN_MS,
+                        "an export of the log that takes longer than half of it is refused while nodes serve",
                     )
                 },
                 SettingRule {
@@ -397,9 +420,11 @@ mod tests {
 
     #[test]
     fn what_its_owner_may_choose_is_only_told() {
-        for (topic, setting, value) in
-            [("commands", "retention.ms", "1000"), ("timers", "delete.retention.ms", "1000")]
-        {
+        for (topic, setting, value) in [
+            ("commands", "retention.ms", "1000"),
+            ("timers", "delete.retention.ms", "1000"),
+            ("history", "min.compaction.lag.ms", "0"),
+        ] {
             assert!(!with(topic, setting, value).1);
         }
         let options = options();
@@ -419,6 +444,18 @@ mod tests {
         let timers = topics.get_mut(&options.topic("timers")).expect("there");
         timers.settings.insert("delete.retention.ms".into(), "1000".into());
         assert_eq!(tombstones_ms(&topics, &options), Some(1_000));
+    }
+
+    #[test]
+    fn changed_rows_are_kept_for_as_long_as_the_topic_that_is_compacted_first_keeps_them() {
+        let options = options();
+        let mut topics = made(&options);
+        assert_eq!(compaction_lag_ms(&topics, &options), COMPACTION_LAG_MS);
+        let history = topics.get_mut(&options.topic("history")).expect("there");
+        history.settings.insert("min.compaction.lag.ms".into(), "5000".into());
+        assert_eq!(compaction_lag_ms(&topics, &options), 5_000);
+        topics.remove(&options.topic("timers"));
+        assert_eq!(compaction_lag_ms(&topics, &options), 0, "it may be anything");
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use everlog_log::{Error, Offset, PartitionId, Topic};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::BaseConsumer;
 use rdkafka::message::{Message, Timestamp};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{TopicEnds, consumer, scan};
+use crate::client::group_offsets::committed_offsets;
 use crate::client::librdkafka;
 use crate::client::librdkafka::Live;
 use crate::client::log_lines::ClientLog;
@@ -280,7 +281,7 @@ impl<'a> Examiner<'a> {
         for partition in 0..partitions {
             list.add_partition(&topic, partition as i32);
         }
-        let committed = member.committed_offsets(list, timeout);
+        let committed = committed_offsets(&member, list, timeout);
         let group = self.options.group("ingress");
         let needs = [
             (AclOperation::Describe, AclResource::Group(&group)),

@@ -7,7 +7,7 @@ pub(crate) mod permitted;
 mod setup;
 pub mod topic_io;
 
-pub(crate) use definition::tombstones_ms;
 pub use definition::{Difference, ExistingTopic, TopicDefinition, plan, wanted};
+pub(crate) use definition::{compaction_lag_ms, tombstones_ms};
 pub(crate) use setup::compare;
 pub use setup::{Creation, check, create, remove};

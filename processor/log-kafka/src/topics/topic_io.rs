@@ -209,7 +209,7 @@ pub type RecordPosition = (PartitionId, Offset);
 
 /// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TransactionEnd {
     /// Its records are there, all of them.
     Commit,
     /// Nobody who reads committed records ever sees one.
@@ -283,7 +283,7 @@ impl Producer {
     pub fn transact(
         &mut self,
         records: &[OutgoingRecord<'_>],
-        ending: Ending,
+        ending: TransactionEnd,
     ) -> Result<Vec<RecordPosition>, Error> {
         self.begin()?;
         let places = self.send(records)?;
@@ -305,10 +305,10 @@ impl Producer {
     ///
     /// # Errors
     /// `Unknown`: nobody knows how it ended.
-    pub fn end(&mut self, ending: Ending) -> Result<(), Error> {
+    pub fn end(&mut self, ending: TransactionEnd) -> Result<(), Error> {
         let ended = match ending {
-            Ending::Commit => self.producer.commit_transaction(self.timeout),
-            Ending::Abort => self.producer.abort_transaction(self.timeout),
+            TransactionEnd::Commit => self.producer.commit_transaction(self.timeout),
+            TransactionEnd::Abort => self.producer.abort_transaction(self.timeout),
         };
         ended.map_err(|error| unknown(format!("the end of a transaction: {error}")))
     }

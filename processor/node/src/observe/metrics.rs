@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use everlog_engine::level;
 use everlog_log_kafka as kafka;
 use everlog_partition::{RowsFault, Stats};
 use everlog_rocks::log as embedded;
@@ -19,6 +20,7 @@ use crate::services::commands;
 use crate::storage::log_backend::HealthSource;
 use crate::storage::row_directories::SetAside;
 use MetricKind::{Counts, Stands};
+pub use backlog::{MetricNames, watch_backlogs};
 pub use cluster::watch_cluster;
 pub use connections::{http_bytes, watch_calls, watch_listeners};
 pub use identities::watch_identities;
@@ -43,12 +45,15 @@ macro_rules! rows {
     };
 }
 
+mod backlog;
+mod build;
 mod cluster;
 mod connections;
 mod identities;
 #[cfg(test)]
 mod page;
 mod registry;
+mod spans;
 mod tls;
 mod waits;
 
@@ -119,6 +124,7 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_term" "The journal offset of the owner's record. Every owner has a higher one than the owner before." |s| {
         load(&s.term)
     };
+    Stands "everlog_partition_level" "The level of decisions that the partition's owner keeps to." |s| load(&s.level);
     Counts "everlog_partition_appended_total" "Journal records that the partition's owner has appended." |s| {
         load(&s.appended)
     };
@@ -245,13 +251,10 @@ const ROWS: &[Row<AtomicU64>] = rows! {
 
 const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_ready" "1 while the node is ready." |s| f64::from(u8::from(s.unready().is_empty()));
+    Stands "everlog_level_latest" "The highest level of decisions that this node knows." |_| f64::from(level::LATEST);
     Stands "everlog_disk_full" "1 while the node refuses writes because the disk is full." |s| {
         f64::from(u8::from(s.disk_full))
     };
-};
-
-const BUILD: &[Row<()>] = rows! {
-    Stands "everlog_build_info" "1; the label is the release of this node." |_| 1.0;
 };
 
 fn load(value: &AtomicU64) -> f64 {
@@ -261,7 +264,7 @@ fn load(value: &AtomicU64) -> f64 {
 /// Adds the process and the node's health.
 pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
     add(registry, PROCESS, None, |visit| visit("", &Process::now()));
-    add(registry, BUILD, Some("version"), |visit| visit(env!("CARGO_PKG_VERSION"), &()));
+    build::show(registry);
     let health = Arc::clone(health);
     add(registry, NODE, None, move |visit| visit("", &health.signs()));
 }
@@ -502,8 +505,9 @@ mod tests {
         watch_node(&registry, &Health::new(8, 60_000));
         let page = page(&registry);
         assert!(page.contains("\neverlog_ready 0\n"), "{page}");
-        let build = format!("\neverlog_build_info{{version=\"{}\"}} 1\n", env!("CARGO_PKG_VERSION"));
-        assert!(page.contains(&build), "{page}");
+        let build = page.lines().find(|line| line.starts_with("everlog_build_info{")).expect("it is shown");
+        assert!(build.contains(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"")), "{build}");
+        assert!(["commit", "format", "level"].iter().all(|label| build.contains(&format!("{label}=\""))));
         assert!(page.contains("# TYPE process_cpu_seconds_total counter"), "{page}");
     }
 

@@ -18,6 +18,7 @@ use everlog_partition::{
 use everlog_store::{CommittedRows, Store};
 
 use crate::error_policy::{ErrorPolicy, LossScope};
+use crate::partitions::levels::LevelsInControl;
 use crate::partitions::recovery_pool::RecoveryPool;
 use crate::partitions::threads::PartitionSenders;
 use crate::storage::log_backend::LogBackend;
@@ -73,8 +74,10 @@ impl OwnershipContext {
     ) -> Result<(Box<ActivePartition>, u64), Error> {
         let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed) + 1;
         let instance = [&self.start[..], &incarnation.to_be_bytes()].concat();
-        let level = self.elsewhere.get().map_or(self.partition.level, |elsewhere| elsewhere.level());
-        let config = Config { instance: instance.into(), level, ..self.partition.clone() };
+        let mut config = Config { instance: instance.into(), ..self.partition.clone() };
+        if let Some(elsewhere) = self.elsewhere.get() {
+            config.levels = Arc::new(LevelsInControl(Arc::clone(elsewhere)));
+        }
         let senders = Arc::clone(&self.senders);
         let send: everlog_partition::PartitionSender =
             Arc::new(move |to, event| senders.send(to, event.is_report().then_some(incarnation), event));

@@ -33,7 +33,7 @@ pub async fn judge(State(guard): State<Option<Guard>>, mut request: Request, nex
         Ok(None) => return unknown(&guard, &path, "no credentials"),
         Err(AuthError::Denied(reason)) => return unknown(&guard, &path, &reason),
         Err(AuthError::Unavailable(why)) => {
-            tracing::warn!(why, "a caller cannot be identified");
+            guard.audit.unidentified(&path, &why);
             return busy("callers cannot be identified at the moment");
         }
     };

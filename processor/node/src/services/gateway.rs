@@ -9,6 +9,7 @@ use everlog_config::Config;
 use everlog_listen::Listener;
 use everlog_partition::Dispatcher;
 use everlog_temporal::{About, Guard, Metrics, Namespaces, Peers, TaskQueues, TokenSigner};
+use everlog_traces::Traces;
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -30,7 +31,7 @@ impl NodeGateway {
     /// A gateway that will take calls, of clients at this address and of other nodes.
     ///
     /// # Errors
-    /// A limit cannot be used.
+    /// A limit cannot be used, or a variable of OpenTelemetry.
     pub fn make(
         config: &Config,
         backend: &LogBackend,
@@ -51,6 +52,7 @@ impl NodeGateway {
             metrics,
             peers,
             guard,
+            traces: Traces::from_environment(&config.server.name, env!("CARGO_PKG_VERSION"))?,
         })?;
         Ok(Arc::new(gateway))
     }

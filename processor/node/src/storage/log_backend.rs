@@ -50,6 +50,7 @@ impl LogBackend {
             let options = config.kafka.options(&config.server.name);
             let opened = tokio::task::spawn_blocking(move || Kafka::open(options)).await;
             let log = opened.context("its opening panicked")?.map_err(|error| config.kafka.explain(error))?;
+            refuse_unfinished_import(&log, &format!("the topics {}*", config.kafka.prefix))?;
             tracing::info!(
                 brokers = config.kafka.bootstrap_servers,
                 prefix = config.kafka.prefix,
@@ -62,6 +63,7 @@ impl LogBackend {
             return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows: Arc::new(rows) }));
         }
         let log = data.open(config)?;
+        refuse_unfinished_import(&log, &data.path().display().to_string())?;
         let found = log.recovery();
         tracing::info!(
             dir = %data.path().display(),
@@ -169,6 +171,15 @@ impl LogBackend {
             Self::Kafka(backend) => Arc::into_inner(backend.log).map(drop).is_some(),
         }
     }
+}
+
+/// A log that has only a part of an export must not be served: what is missing would seem lost.
+fn refuse_unfinished_import(log: &dyn Log, place: &str) -> Result<()> {
+    anyhow::ensure!(
+        !everlog_log::has_unfinished_import(log)?,
+        "an import into {place} was not finished, or is still running; remove what it has made and import again"
+    );
+    Ok(())
 }
 
 /// Where partitions are restored from, for messages; empty on the embedded log.

@@ -147,7 +147,13 @@ fn stands_under_a_term(entry: &PendingRecord) -> bool {
             | Body::DeliverDelayed(_)
             | Body::NamespaceDeleted(_),
         ) => true,
-        Some(Body::Owner(_) | Body::PublicCommand(_) | Body::InvalidCommand(_) | Body::OutboxMessage(_))
+        Some(
+            Body::Owner(_)
+            | Body::PublicCommand(_)
+            | Body::InvalidCommand(_)
+            | Body::OutboxMessage(_)
+            | Body::Level(_),
+        )
         | None => false,
     }
 }

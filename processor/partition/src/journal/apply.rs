@@ -41,7 +41,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         match record.body {
             Some(Body::Owner(owner)) => {
                 self.position.term = offset;
-                self.position.level = owner.level;
+                self.raise_level(owner.level);
                 self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
                 if !self.ownership.is_replaying() {
                     self.owner_appeared(&owner)?;
@@ -50,6 +50,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             Some(Body::PublicCommand(forwarded)) => self.ingest(offset, &forwarded)?,
             Some(Body::InvalidCommand(unreadable)) => self.ingest_unreadable(offset, &unreadable),
             Some(Body::OutboxMessage(message)) => self.open_message(offset, &message)?,
+            Some(Body::Level(raised)) => self.raise_level(raised.level),
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.context.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, CallFailure::Unavailable);
@@ -66,6 +67,12 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             self.offer_tasks(&key, &step);
         }
         Ok(())
+    }
+
+    /// A level is never lowered: whoever asked for a lower one did not know of this one yet.
+    fn raise_level(&mut self, level: u32) {
+        self.position.level = self.position.level.max(level);
+        self.context.stats.level.store(u64::from(self.position.level), Ordering::Relaxed);
     }
 
     /// No record is earlier than the one before it.
@@ -116,7 +123,11 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             offset,
             now_ms: self.position.last_stamp_ms,
             owner_ms: self.position.owner_ms,
-            level: if R::keeps(Rule::Level) { self.position.level } else { self.context.config.level },
+            level: if R::keeps(Rule::Level) {
+                self.position.level
+            } else {
+                self.context.config.levels.raised()
+            },
         };
         let settings = match &self.position.settings {
             _ if !R::keeps(Rule::Settings) => self.context.config.settings.clone(),

@@ -142,7 +142,7 @@ mod tests {
 
     /// A message, under no term, with the first serial number of its owner.
     fn message(number: u64) -> Record {
-        let message = OutboxMessage { from: 3, number, input: None };
+        let message = OutboxMessage { from: 3, number, input: None, sender_applied: 0 };
         Record { serial: 1, ..Record::new(0, Body::OutboxMessage(message)) }
     }
 

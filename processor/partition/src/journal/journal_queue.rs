@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_log::{Error as LogError, Log, Offset, Tail};
-use everlog_wire::{Barrier, Body, Owner, Position, Record};
+use everlog_wire::{Barrier, Body, LevelRaised, Owner, Position, Record};
 
 use crate::config::{Config, HOLD_MS};
 use crate::context::PartitionContext;
@@ -26,6 +26,8 @@ const APPEND_BYTES_MAX: usize = 8 << 20;
 /// Records of the partition that are not applied, and the journal as it grows.
 pub(crate) struct JournalQueue {
     pending: VecDeque<PendingRecord>,
+    /// Records that have ever been pushed.
+    pushed: u64,
     flights: InFlight,
     /// The journal as it grows, where others append to it too.
     tail: Option<Box<dyn Tail>>,
@@ -42,6 +44,7 @@ impl Default for JournalQueue {
     fn default() -> Self {
         Self {
             pending: VecDeque::new(),
+            pushed: 0,
             flights: InFlight::default(),
             tail: None,
             reads: Vec::new(),
@@ -61,6 +64,17 @@ impl JournalQueue {
     /// A record to append, with what waits for it already.
     pub(crate) fn push_entry(&mut self, entry: PendingRecord) {
         self.pending.push_back(entry);
+        self.pushed += 1;
+    }
+
+    /// The place behind the last record that was pushed.
+    pub(crate) fn end(&self) -> u64 {
+        self.pushed
+    }
+
+    /// Whether a record before this place waits to be appended.
+    pub(crate) fn waits_before(&self, end: u64) -> bool {
+        self.pushed.saturating_sub(self.pending.len() as u64) < end
     }
 
     /// A record to append before those that wait.
@@ -79,12 +93,23 @@ impl JournalQueue {
     }
 
     /// An `Owner` record that asks for a term.
-    pub(crate) fn ask_for_term(&mut self, config: &Config, level: u32) {
-        let Config { node, instance, .. } = config;
-        let level = level.max(config.level);
+    pub(crate) fn ask_for_term(&mut self, config: &Config, position: &Position) {
+        let Config { node, instance, levels, .. } = config;
+        // One that was imported has applied nothing, and the level of the log that it comes from.
+        let is_new = position.applied == 0 && position.level == 0;
+        let level = if is_new { levels.of_new_partition() } else { position.level };
+        let level = level.max(levels.raised());
         let owner = Owner { node: node.clone(), instance: instance.clone(), level };
         self.push_first(Record::new(0, Body::Owner(owner)));
         self.wants_term = true;
+    }
+
+    /// Raises the level of decisions by a record, unless the partition has that level or a record that raises it is on its way.
+    pub(crate) fn raise_level(&mut self, level: u32, position: &Position) {
+        let is_level = |entry: &PendingRecord| matches!(entry.record.body, Some(Body::Level(_)));
+        if level > position.level && !self.flights.entries().chain(&self.pending).any(is_level) {
+            self.push(Record::new(position.term, Body::Level(LevelRaised { level })), ReplyTo::Nobody);
+        }
     }
 
     /// Others append to the journal too, or nobody else does.
@@ -145,7 +170,7 @@ impl JournalQueue {
         now_ms: i64,
     ) {
         if self.lacks_term(serving) {
-            self.ask_for_term(&context.config, position.level);
+            self.ask_for_term(&context.config, position);
         }
         if serving && !self.reads.is_empty() && self.pending.is_empty() {
             self.push_barrier(position.term);
@@ -294,6 +319,11 @@ impl JournalQueue {
 
 fn heard_of_none(context: &PartitionContext) -> Error {
     Error::Journal { partition: context.id, detail: "a report of an append that was not made".into() }
+}
+
+/// The journal record that raises the level of decisions, for whoever appends it while no node runs.
+pub fn level_record(level: u32) -> Bytes {
+    Record::new(0, Body::Level(LevelRaised { level })).encode()
 }
 
 fn is_owner(entry: &PendingRecord) -> bool {

@@ -31,8 +31,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// What every owner writes, also while it replays the journal.
     const DURABLE_OBSERVERS: [Observer<Self>; 1] = [Self::write_deferred_replies];
     /// What an owner keeps in memory and tells others: after a replay it is built from the state instead.
-    const LIVE_OBSERVERS: [Observer<Self>; 5] = [
+    const LIVE_OBSERVERS: [Observer<Self>; 6] = [
         Self::warn_of_size,
+        Self::count_endings,
         Self::set_deadline,
         Self::wake_history_watchers,
         Self::answer_update_waiters,
@@ -88,6 +89,13 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 "a run is beyond its mark of {what}, on the way to a limit"
             );
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn count_endings(&mut self, applied: &AppliedStep) -> Result<(), Error> {
+        for ending in applied.step.endings(applied.before.as_deref()) {
+            self.context.config.ending_counts.count(&applied.step.run.start.namespace_id, ending);
         }
         Ok(())
     }

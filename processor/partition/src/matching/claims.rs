@@ -323,6 +323,10 @@ impl RemoteQueues for RemoteClaims {
         }
     }
 
+    fn own_kept_back(&self) -> Vec<(QueueKey, usize, i64)> {
+        self.windows.all_kept_back()
+    }
+
     fn forget_namespace(&self, namespace_id: &str) {
         self.windows.forget(|queue, _| queue.namespace_id == namespace_id);
     }

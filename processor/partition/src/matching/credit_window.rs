@@ -137,6 +137,13 @@ impl CreditWindow {
         states.flat_map(|(_, state)| state.waiting.levels())
     }
 
+    /// What waits here of each queue, partition and level, and since when the oldest of it.
+    pub fn of_all(&self) -> impl Iterator<Item = (&QueueKey, usize, i64)> {
+        self.lanes.iter().flat_map(move |(key, state)| {
+            state.waiting.levels().map(move |(_, count, since_ms)| (&key.0, count, since_ms))
+        })
+    }
+
     /// These have not gone: they are the next ones again.
     pub fn back(&mut self, now_ms: i64, offers: Vec<Offer>) {
         for Offer { queue, ready } in offers.into_iter().rev() {

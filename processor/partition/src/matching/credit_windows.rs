@@ -104,6 +104,16 @@ impl CreditWindows {
         kept_back
     }
 
+    /// What is not on its way yet, by queue, partition and level, and since when the oldest of it, in ms.
+    pub fn all_kept_back(&self) -> Vec<(QueueKey, usize, i64)> {
+        let mut all = Vec::new();
+        for outlet in self.outlets().by_node.values() {
+            let window = outlet.window();
+            all.extend(window.of_all().map(|(queue, count, since_ms)| (queue.clone(), count, since_ms)));
+        }
+        all
+    }
+
     /// Something that was offered is to be got by somebody.
     pub fn taken(&self, ready: &Ready) {
         for outlet in self.outlets().by_node.values() {

@@ -24,7 +24,7 @@ use crate::model::types::{Delivery, Poll};
 pub use crate::matching::backlog::{Backlog, ReadyId};
 pub use crate::matching::idle_queues::{QueueCounts, QueueLimits};
 pub use crate::matching::queue_rates::QueueConfig;
-pub use crate::matching::status::{LevelStatus, PollerStatus, QueueStatus};
+pub use crate::matching::status::{LevelStatus, PollerStatus, QueueBacklog, QueueStatus};
 
 /// How long after its last poll a sticky queue still counts as polled, in ms.
 pub const STICKY_LIVE_MS: i64 = 10_000;
@@ -63,7 +63,7 @@ pub(crate) struct Queue {
     pub(crate) rates: QueueRates,
     pub(crate) flows: Throughput,
     /// Of a sticky queue.
-    normal_queue: Option<String>,
+    pub(crate) normal_queue: Option<String>,
     /// Something waits here that could wait in a normal queue.
     is_sticky: bool,
 }

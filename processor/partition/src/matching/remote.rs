@@ -28,6 +28,10 @@ pub trait RemoteQueues: Send + Sync {
     /// Asks the other nodes what they keep back. Those that do not answer soon count as if they kept nothing.
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>);
 
+    /// What this node has ready for queues that meet elsewhere, and keeps until there is room for it: how much of each, and since
+    /// when the oldest of it, in ms.
+    fn own_kept_back(&self) -> Vec<(QueueKey, usize, i64)>;
+
     /// Nothing of a namespace is to be brought any more.
     fn forget_namespace(&self, namespace_id: &str);
 }

@@ -1,6 +1,7 @@
 //! What is known of a queue: who polls it, what waits there, and how much comes and goes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -71,7 +72,40 @@ impl QueueStatus {
     }
 }
 
+/// How much waits in a queue, and how long the oldest of it does, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBacklog {
+    /// Tasks and queries that wait.
+    pub count: usize,
+    /// Since it was offered to the queue: a change of the nodes, and a restart, begin anew.
+    pub age_ms: i64,
+}
+
 impl Dispatcher {
+    /// What waits on this node, by queue: where the queue meets here what any node has offered, else what this node keeps back.
+    /// Added up over the nodes each task counts once. What waits in a sticky queue counts for its normal queue.
+    pub fn backlogs(&self) -> HashMap<QueueKey, QueueBacklog> {
+        let now_ms = self.now_ms();
+        let mut backlogs = HashMap::<QueueKey, QueueBacklog>::new();
+        let mut add = |queue: QueueKey, count: usize, since_ms: i64| {
+            let backlog = backlogs.entry(queue).or_default();
+            backlog.count += count;
+            backlog.age_ms = backlog.age_ms.max(now_ms - since_ms);
+        };
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for (key, queue) in shard.iter().filter(|(_, queue)| !queue.ready.is_empty()) {
+                let name = queue.normal_queue.as_ref().unwrap_or(&key.name);
+                for (_, count, since_ms) in queue.ready.levels() {
+                    add(QueueKey { name: name.clone(), ..key.clone() }, count, since_ms);
+                }
+            }
+        }
+        let kept_back = self.homes.get().map(|homes| homes.own_kept_back()).unwrap_or_default();
+        kept_back.into_iter().for_each(|(queue, count, since_ms)| add(queue, count, since_ms));
+        backlogs
+    }
+
     /// What is known of a queue here.
     pub fn status(&self, key: &QueueKey) -> QueueStatus {
         let now_ms = self.now_ms();

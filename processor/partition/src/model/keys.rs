@@ -71,6 +71,17 @@ pub struct WorkflowKey(Bytes);
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey(Arc<[u8]>);
 
+/// A namespace, as keys of its runs have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NamespaceKey([u8; 16]);
+
+impl NamespaceKey {
+    /// None is before it.
+    pub(crate) const MIN: Self = Self([0; 16]);
+    /// None is behind it.
+    pub(crate) const MAX: Self = Self([u8::MAX; 16]);
+}
+
 impl WorkflowKey {
     /// The key of a Workflow Id.
     pub fn new(namespace_id: &str, workflow_id: &str) -> Self {
@@ -138,6 +149,13 @@ impl RunKey {
             workflow_id: std::str::from_utf8(workflow_id).ok()?.to_owned(),
             run_id: Uuid::from_slice(run_id).ok()?.to_string(),
         })
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> NamespaceKey {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.0[2..18]);
+        NamespaceKey(id)
     }
 
     /// The bucket.

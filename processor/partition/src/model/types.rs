@@ -1,6 +1,7 @@
 //! What passes between gateways and partitions besides orders: polls, tasks, reads and queries.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use everlog_engine::machine::activity::{Activity, Scheduled};
@@ -232,6 +233,8 @@ pub struct QueryRequest {
     pub only_completed_cleanly: bool,
     /// How long the caller waits for the answer, in ms.
     pub patience_ms: i64,
+    /// Set when a worker gets the question.
+    pub is_taken: Arc<AtomicBool>,
 }
 
 /// What came of a question.

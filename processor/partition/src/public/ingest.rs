@@ -285,7 +285,8 @@ fn source_of(body: &Body) -> Option<&SourcePosition> {
         | Body::Barrier(_)
         | Body::DeliverDelayed(_)
         | Body::OutboxMessage(_)
-        | Body::NamespaceDeleted(_) => None,
+        | Body::NamespaceDeleted(_)
+        | Body::Level(_) => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Asking: a partition's part in bringing questions to workers.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use everlog_engine::api_types::Status;
 use everlog_engine::request::{Request, ResetSticky};
@@ -202,6 +204,9 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             // A partition that is gone has told its callers so.
             send(id, InboxMessage::QueryLost { query_id: lost });
         });
+        if let Some(direct) = self.waiters.queries.direct(query_id) {
+            direct.question.request.is_taken.store(true, Ordering::Relaxed);
+        }
         let (sticky, query_id, receipt) = (waiting.poll.sticky, query_id.into(), Some(receipt));
         let task = QueryTask { run, sticky, history, query, query_id, receipt };
         // Dropped undelivered, the question comes back by its receipt.

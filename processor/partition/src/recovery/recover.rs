@@ -75,7 +75,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
             // Its owner alone has appended, and never more than may wait for a commit.
             partition.replay(usize::MAX)?;
         }
-        partition.journal.ask_for_term(&partition.context.config, partition.position.level);
+        partition.journal.ask_for_term(&partition.context.config, &partition.position);
         Ok(partition)
     }
 
@@ -195,6 +195,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.runs.flush()?;
         self.context.stats.fence.store(self.commits.fence(), Ordering::Relaxed);
         self.context.stats.term.store(self.position.term, Ordering::Relaxed);
+        self.context.stats.level.store(u64::from(self.position.level), Ordering::Relaxed);
         self.context.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.ownership.serve(&self.context.stats);
         self.reach(self.timers.clock.now_ms() + REACH_MS)?;

@@ -33,7 +33,7 @@ const AGAIN_MS: i64 = 1_000;
 const LOST_MS: i64 = 10_000;
 
 /// What a row says.
-const LEFT: &[u8] = &[1];
+pub(crate) const LEFT: &[u8] = &[1];
 const EMPTY: &[u8] = &[0];
 
 /// Namespaces that were deleted, and those that have runs left.
@@ -289,6 +289,11 @@ fn removal_key(bucket: u16, namespace_id: Uuid) -> Bytes {
     key.put_slice(&NO_WORKFLOW);
     key.put_slice(namespace_id.as_bytes());
     key.freeze()
+}
+
+/// Whether a row says that a namespace was deleted.
+pub(crate) fn is_removal_row(row: &[u8]) -> bool {
+    row.get(2..20).is_some_and(|workflow| workflow == NO_WORKFLOW)
 }
 
 fn read_removal_key(row: &[u8]) -> Option<Uuid> {

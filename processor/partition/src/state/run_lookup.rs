@@ -23,14 +23,15 @@ const ASKED_AGAIN_WITHIN_MS: i64 = 60_000;
 const CHAIN_LOOKS_MAX: usize = 64;
 
 impl<B: CommittedRows> RunStore<B> {
-    /// The key of an addressed run, and whether it is the current one.
+    /// The key of an addressed run, and whether it is the current one. Runs before one that was deleted are there without a
+    /// current one.
     pub(crate) fn resolve(&mut self, address: &Address) -> Result<Option<(RunKey, bool)>, Error> {
         let workflow = WorkflowKey::new(&address.namespace_id, &address.workflow_id);
-        let Some(current) = self.current(&workflow)? else { return Ok(None) };
-        if address.run_id.is_empty() || address.run_id == current {
-            return Ok(Some((workflow.run(&current), true)));
-        }
-        Ok(Some((workflow.run(&address.run_id), false)))
+        let current = self.current(&workflow)?;
+        Ok(match address.run_id.as_str() {
+            "" => current.map(|run_id| (workflow.run(&run_id), true)),
+            run_id => Some((workflow.run(run_id), current.as_deref() == Some(run_id))),
+        })
     }
 
     /// The run that has taken the input's request before.

@@ -20,15 +20,17 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.timers.clock.was_set(by_ms);
     }
 
-    /// Turns alarms into records, a slice at a time.
+    /// Turns alarms into records, a slice at a time. The next slice comes when all of the last one has been appended: what
+    /// callers ask for waits behind one slice, however many alarms are due.
     pub(crate) fn wake_due(&mut self) -> Result<(), Error> {
         let now_ms = self.timers.clock.now_ms();
         if now_ms + REACH_MS / 2 > self.timers.due.horizon_ms() {
             self.reach(now_ms + REACH_MS)?;
         }
-        if self.timers.clock.alarms_rest() || self.takes_no_work() {
+        if self.timers.clock.alarms_rest() || self.takes_no_work() || self.has_slice_waiting() {
             return Ok(());
         }
+        let before = self.journal.end();
         self.wake_delayed(now_ms);
         for _ in 0..self.context.config.wakes_max {
             let Some(key) = self.timers.due.take(now_ms) else { break };
@@ -40,7 +42,15 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
                 );
             }
         }
+        if self.journal.end() > before {
+            self.timers.slice_end = self.journal.end();
+        }
         Ok(())
+    }
+
+    /// Alarms that were turned into records wait to be appended: whoever appends them sees to those that are left.
+    pub(crate) fn has_slice_waiting(&self) -> bool {
+        self.journal.waits_before(self.timers.slice_end)
     }
 
     /// Any record tells the log's time; where none is on its way, one is sent for it.

@@ -20,6 +20,8 @@ pub(crate) struct TimerSchedule {
     pub(crate) due: DueIndex,
     pub(crate) delayed: DelayedCommands,
     pub(crate) clock: LogClock,
+    /// Where the records of the last slice end in the journal's queue.
+    pub(crate) slice_end: u64,
 }
 
 impl TimerSchedule {

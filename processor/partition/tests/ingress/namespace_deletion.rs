@@ -245,6 +245,7 @@ fn what_is_on_its_way_to_a_deleted_namespace_is_refused_whoever_brings_it() {
             from: other,
             number: 1 + round,
             input: order,
+            sender_applied: 0,
         })]);
         harness.settle();
         // Nobody tells the new owner, whose node has not heard of the deletion.

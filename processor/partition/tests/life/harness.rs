@@ -37,8 +37,9 @@ pub fn config() -> Config {
     Config {
         node: "test".into(),
         public: Arc::new(Unnamed),
+        ending_counts: Arc::new(everlog_partition::Uncounted),
         instance: bytes::Bytes::from_static(b"instance"),
-        level: level::LATEST,
+        levels: Arc::new(level::LATEST),
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

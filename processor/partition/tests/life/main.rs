@@ -1,5 +1,7 @@
 //! A partition on the embedded log: orders in, tasks out, and everything still there after a crash.
 
+mod deletions;
+mod endings;
 mod harness;
 mod levels;
 mod rests;
@@ -289,6 +291,7 @@ fn question() -> QueryRequest {
         only_open: false,
         only_completed_cleanly: false,
         patience_ms: 60_000,
+        is_taken: std::sync::Arc::default(),
     }
 }
 

@@ -172,6 +172,7 @@ fn nobody_can_ask_a_schedule_as_if_it_were_a_workflow() {
         only_open: false,
         only_completed_cleanly: false,
         patience_ms: 60_000,
+        is_taken: std::sync::Arc::default(),
     };
     let router = harness.router.clone();
     let outcome = harness.call(Box::pin(async move { router.query(request).await }));

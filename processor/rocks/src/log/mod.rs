@@ -14,6 +14,7 @@ mod queue;
 mod read;
 mod rows;
 mod shared;
+mod snapshot;
 mod stats;
 mod writer;
 
@@ -32,6 +33,7 @@ use shared::Shared;
 
 pub use durable_watermark::PARTITIONS_MAX;
 pub use options::{FreeBytes, Limits, Options, Recover, Sync, WallClock};
+pub use snapshot::snapshot;
 pub use stats::Stats;
 
 /// The way out of damage, for the operator.

@@ -31,6 +31,10 @@ pub struct IndexFormat {
     /// While it is derived: the state's run keys up to this one, itself included, were entered.
     #[prost(bytes = "bytes", tag = "3")]
     pub derived_to: Bytes,
+    /// While it is cleared: the rows before this key were deleted. A slice that began before them would pass all of them, for
+    /// a database keeps what was deleted for a while.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub cleared_to: Bytes,
 }
 
 /// How far the index has come.
@@ -56,13 +60,13 @@ impl IndexFormat {
         Ok(read.unwrap_or(Self {
             format: FORMAT,
             progress: IndexProgress::Clearing.into(),
-            derived_to: Bytes::new(),
+            ..Self::default()
         }))
     }
 
     /// Of an index of a state without runs.
     pub fn complete() -> Self {
-        Self { format: FORMAT, progress: IndexProgress::Complete.into(), derived_to: Bytes::new() }
+        Self { format: FORMAT, progress: IndexProgress::Complete.into(), ..Self::default() }
     }
 
     /// True once lists can be read.
@@ -93,14 +97,16 @@ impl IndexFormat {
         rows: &mut R,
         rows_max: usize,
     ) -> Result<bool, Error<R::Error>> {
-        let (from, to) = all();
-        let chunk = chunk(rows, &from, &to, rows_max)?;
+        let (start, to) = all();
+        let from = if self.cleared_to.is_empty() { &start[..] } else { &self.cleared_to[..] };
+        let chunk = chunk(rows, from, &to, rows_max)?;
         let is_last = chunk.next >= to.to_vec();
         for (row, _) in chunk.rows {
             rows.delete(row);
         }
+        self.cleared_to = chunk.next.into();
         if is_last {
-            (self.progress, self.derived_to) = (IndexProgress::Deriving.into(), Bytes::new());
+            *self = Self { format: FORMAT, progress: IndexProgress::Deriving.into(), ..Self::default() };
         }
         self.write(rows);
         Ok(is_last)

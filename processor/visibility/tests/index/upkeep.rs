@@ -116,7 +116,14 @@ fn an_index_that_is_made_anew_is_the_one_that_was_kept() {
         }
         let mut format = IndexFormat::read(&rows).unwrap();
         assert!(!format.is_complete());
-        while !format.clear(&mut rows, 1 + random.below(9)).unwrap() {}
+        while !format.clear(&mut rows, 1 + random.below(9)).unwrap() {
+            assert_eq!(
+                IndexFormat::read(&rows).unwrap(),
+                format,
+                "another process goes on where this one was"
+            );
+        }
+        assert_eq!(of_runs(&rows), [], "nothing of it is left");
         while !format.is_complete() {
             let next: Vec<_> = partition
                 .runs

@@ -17,7 +17,9 @@ use everlog_engine::machine::{
 };
 use everlog_engine::request::{Delete, Request, RequestRecord, ResetSticky, Sender};
 use everlog_wire::public_command::{DeliverDelayed, PublicCommand, SourcePosition};
-use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage, Owner, Position, Record};
+use everlog_wire::{
+    Barrier, Body, LevelRaised, MessageCursor, NamespaceDeleted, OutboxMessage, Owner, Position, Record,
+};
 
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::public_samples::{forwarded, source, unreadable};
@@ -44,10 +46,14 @@ pub fn samples() -> BTreeMap<String, Record> {
         }),
         ("Deliver".to_owned(), Record::new(7, Body::DeliverDelayed(DeliverDelayed { row: some(b"row") }))),
         ("Letter".to_owned(), Record::new(0, Body::OutboxMessage(letter()))),
+        ("Letter.more".to_owned(), {
+            Record::new(0, Body::OutboxMessage(OutboxMessage { sender_applied: 4_711, ..letter() }))
+        }),
         ("Removal".to_owned(), {
             let namespace_id = "8a3c0000-0000-4000-8000-000000000001".into();
             Record::new(7, Body::NamespaceDeleted(NamespaceDeleted { namespace_id }))
         }),
+        ("Level".to_owned(), Record::new(7, Body::Level(LevelRaised { level: 6 }))),
     ]);
     samples.extend(settings::samples());
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
@@ -105,7 +111,7 @@ fn letter() -> OutboxMessage {
         sender: Some(sender),
         request: Some(Request::Signal(signal())),
     };
-    OutboxMessage { from: 3, number: 17, input: Some(input) }
+    OutboxMessage { from: 3, number: 17, input: Some(input), sender_applied: 0 }
 }
 
 /// Commands for other workflows.

@@ -3,7 +3,9 @@
 use everlog_config::Config;
 use everlog_listen::{Budget, Counts as Connections};
 use everlog_temporal::CallBudgets;
+use everlog_traces::SpanCounts;
 
+use super::spans::watch_spans;
 use super::*;
 
 pub(super) const LISTENERS: &[Row<Connections>] = rows! {
@@ -50,9 +52,12 @@ pub fn watch_listeners(registry: &Registry, counts: Vec<(&'static str, Arc<Conne
     });
 }
 
-/// Adds what calls hold.
-pub fn watch_calls(registry: &Registry, budgets: CallBudgets) {
+/// Adds what calls hold, and what becomes of their spans where traces are on.
+pub fn watch_calls(registry: &Registry, (budgets, spans): (CallBudgets, Option<Arc<SpanCounts>>)) {
     add(registry, CALLS, None, move |visit| visit("", &budgets));
+    if let Some(spans) = spans {
+        watch_spans(registry, spans);
+    }
 }
 
 /// The budget of bytes that requests and responses over HTTP hold, with its metric.

@@ -146,6 +146,11 @@ impl RemoteQueues for Town {
         reply.send(kept_back).expect("somebody waits for it");
     }
 
+    fn own_kept_back(&self) -> Vec<(QueueKey, usize, i64)> {
+        let brought = self.brought.lock().expect("nobody panics");
+        brought.iter().map(|offer| (offer.queue.clone(), 1, 999_300)).collect()
+    }
+
     fn forget_namespace(&self, namespace_id: &str) {
         let mut brought = self.brought.lock().expect("nobody panics");
         brought.retain(|offer| offer.queue.namespace_id != namespace_id);
@@ -278,6 +283,26 @@ fn what_waits_is_forgotten_when_the_nodes_change_for_it_is_offered_again() {
     let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
     assert_eq!(brought(&sent), [(1, 1)]);
     drop(polls);
+}
+
+#[test]
+fn each_task_counts_once_in_the_backlog_of_its_normal_queue() {
+    let (dispatcher, now_ms, send, _sent) = dispatcher();
+    let town = Arc::new(Town::default());
+    dispatcher.shares_with(town.clone());
+    dispatcher.offered(Offer { queue: key("normal"), ready: task(1, 1) }, &send);
+    now_ms.fetch_add(50, Ordering::Relaxed);
+    let _sticky = poll(&dispatcher, "sticky", None, &send);
+    drop(dispatcher.offer(&key("sticky"), task(1, 2), &send));
+    drop(dispatcher.offer(&key("sticky"), task(1, 3), &send));
+    *town.far.lock().expect("nobody panics") = Some("far".into());
+    let mut far = task(1, 4);
+    drop(far.leave_sticky_queue());
+    assert!(dispatcher.offer(&key("far"), far, &send).is_none());
+    let mut all: Vec<_> = dispatcher.backlogs().into_iter().collect();
+    all.sort_by(|one, other| one.0.name.cmp(&other.0.name));
+    let backlog = |count, age_ms| QueueBacklog { count, age_ms };
+    assert_eq!(all, [(key("far"), backlog(1, 750)), (key("normal"), backlog(2, 50))]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn cut(path: &Path, keep_bytes: u64) -> Result<u64, Error> {
 }
 
 /// The write-ahead logs, oldest first.
-fn wals(database_dir: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
+pub(super) fn wals(database_dir: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     let entries = std::fs::read_dir(database_dir).map_err(|e| Error::io("read", database_dir, &e))?;
     let mut wals = Vec::new();
     for entry in entries {
