@@ -1,0 +1,14 @@
+// CoreDNS with what a cluster of the tests needs: the names of services and pods.
+package main
+
+import (
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+)
+
+func init() { dnsserver.Directives = []string{"bind", "errors", "kubernetes"} }
+
+func main() { coremain.Run() }
