@@ -156,7 +156,7 @@ class Agents:
             except RPCError as error:
                 passing = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
                 # The SDK's own word for a connection that broke in the middle of an answer.
-                is_broken_off = (error.status, error.message) == (RPCStatusCode.UNKNOWN, "transport error")
+                is_broken_off = error.message.startswith(("transport error", "h2 protocol error"))
                 if not (error.status in passing or is_broken_off) or deadline.is_over():
                     raise
                 await asyncio.sleep(READ_AGAIN_S)

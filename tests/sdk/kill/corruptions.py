@@ -158,8 +158,10 @@ def complete_an_activity_that_never_started(logs: Logs) -> None:
 
 
 def start_an_activity_that_was_never_scheduled(logs: Logs) -> None:
-    run, index = logs.pick_named("ActivityTaskScheduled")
-    remove(run, index)
+    # One that was never started either leaves no trace.
+    run, started = logs.pick_named("ActivityTaskStarted")
+    scheduled = attributes_of(run.events[started]).scheduled_event_id
+    remove(run, next(at for at, event in enumerate(run.events) if event.event_id == scheduled))
 
 
 def take_the_result_of_another_attempt(logs: Logs) -> None:

@@ -1,6 +1,7 @@
 """Kills the server again and again while workflows run, and lets the checker look at what is left.
 
 kill_test.py --server "CMD with {address} {data} {metrics}" [--seed N] [--kills N] [--errands N] [--keep DIR]
+             [--upgrade FORMER PRESENT]
 """
 
 import argparse
@@ -38,6 +39,7 @@ from cleanup import LEFT, end_on_signals  # noqa: E402
 from history_rules import closing_of  # noqa: E402
 from logs import Call, Run, Work, fate, name_of, read_work, write_histories, write_lines  # noqa: E402
 from server import Server  # noqa: E402
+from upgrade import Upgrade  # noqa: E402
 from workload import Errand, RunErrand, errand_of, wrong_results  # noqa: E402
 
 WORKERS = 2
@@ -81,13 +83,19 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--server", required=True)
+    parser.add_argument("--server", default="")
     parser.add_argument("--seed", type=int, default=seed_of_the_commit(), help="the commit's without it")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--errands", type=int, default=500)
     parser.add_argument("--signals", type=int, default=7, help="of each of the two senders to an errand")
     parser.add_argument(
         "--reference", action="store_true", help="a real Temporal server: timers have a grain of 1 ms"
+    )
+    parser.add_argument(
+        "--upgrade",
+        nargs=2,
+        metavar=("FORMER", "PRESENT"),
+        help="programs of two releases instead of a server: upgrades and the way back between the kills",
     )
     parser.add_argument("--keep", type=Path, help="leave histories, calls and work in this folder")
     return parser.parse_args()
@@ -117,12 +125,18 @@ class Kills:
     """The killer: one kill a round, after a random share of the round's calls."""
 
     def __init__(
-        self, server: Server, clients: Clients, agents: Agents, options: argparse.Namespace
+        self,
+        server: Server,
+        clients: Clients,
+        agents: Agents,
+        options: argparse.Namespace,
+        upgrade: Upgrade | None,
     ) -> None:
         self.server = server
         self.clients = clients
         self.agents = agents
         self.options = options
+        self.upgrade = upgrade
         self.rng = random.Random(options.seed)
         self.unfinished: list[int] = []
         self.under_way: list[int] = []
@@ -155,6 +169,8 @@ class Kills:
             self.under_way.append(len(self.agents.under_way))
             self.server.kill()
             at_s = time.monotonic() - begun
+            if self.upgrade:
+                self.upgrade.choose(len(self.unfinished) - 1)
             await self.restart()
             print(
                 f"# kill {len(self.unfinished)} after {at_s:.1f} s: {self.clients.acked} acknowledged calls,"
@@ -302,6 +318,9 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     rng = random.Random(options.seed)
     errands = [errand_of(number, rng) for number in range(options.errands)]
     server = Server.new(options.server, folder / "data")
+    upgrade = Upgrade(server, *options.upgrade, options.kills) if options.upgrade else None
+    if upgrade:
+        upgrade.begin()
     workers: list[asyncio.subprocess.Process] = []
     lines = Lines()
     begun = time.monotonic()
@@ -315,7 +334,7 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         workers = await start_workers(folder, server.address, queue)
         others = Clients(client, queue, f"affair-{uuid.uuid4()}", options.seed, options.signals)
         agents = Agents(others, others.prefix, options.seed, pauses_runs=not options.reference)
-        kills = Kills(server, clients, agents, options)
+        kills = Kills(server, clients, agents, options, upgrade)
         drivers = asyncio.ensure_future(drive(clients, errands))
         affairs = asyncio.ensure_future(agents.work(AGENTS))
         try:
@@ -343,6 +362,8 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     work = [entry for n in range(WORKERS) for entry in read_work(folder / f"work-{n}.jsonl")]
     print(f"# {time.monotonic() - begun:.0f} s of work and kills", flush=True)
     lines.claim("workers_live_on", gone)
+    if upgrade:
+        lines.claim("the_former_release_refuses_what_was_raised", upgrade.wrong(), " ".join(upgrade.releases))
     return await judge(lines, options, errands, chains, clients.calls, work, kills, agents)
 
 

@@ -24,6 +24,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.common import Priority
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
+from temporalio.service import RPCError, RPCStatusCode
 
 import expect
 import sticky_worker
@@ -302,7 +303,12 @@ class Shares:
 
     async def end(self) -> None:
         for run in self.runs:
-            await run.terminate()
+            try:
+                await run.terminate()
+            except RPCError as error:
+                # All that it waited for was taken.
+                if error.status != RPCStatusCode.NOT_FOUND:
+                    raise
 
 
 # A Temporal server needs fairness turned on, and has no weights in a queue's configuration.

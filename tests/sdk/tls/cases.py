@@ -33,8 +33,10 @@ def run_in_folder(run: Callable[[Path], Awaitable[bool]]) -> int:
     """Runs the cases in a temporary folder, ends what they have started, and gives the code of the program."""
     end_on_signals()
     with tempfile.TemporaryDirectory(prefix="everlog-sdk-tls-") as folder:
-        has_passed = asyncio.run(run(Path(folder)))
-        for leave in LEFT:
-            leave()
+        try:
+            has_passed = asyncio.run(run(Path(folder)))
+        finally:
+            for leave in reversed(LEFT):
+                leave()
     sys.stdout.flush()
     return 0 if has_passed else 1

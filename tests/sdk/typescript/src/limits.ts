@@ -3,6 +3,7 @@ import { Client, Connection, isGrpcServiceError, ServiceError, WorkflowFailedErr
 import { ActivityFailure, ServerFailure, TerminatedFailure } from '@temporalio/common';
 import type { WorkerOptions } from '@temporalio/worker';
 import { ofTooLargePayloads } from './nondeterminism';
+import { secured } from './secured';
 import { end } from './workflows/children';
 import { echoed } from './workflows/echoed';
 import { excess, pass, tooMuch, turnstile } from './workflows/limits';
@@ -64,7 +65,7 @@ async function hold(w: World, options: Partial<WorkerOptions>): Promise<void> {
 
 export async function boundUpdatesInFlight(w: World): Promise<void> {
   // The usual connection would try again and again.
-  const connection = await Connection.connect({ address: w.server.address, interceptors: [] });
+  const connection = await Connection.connect({ ...secured(w.server.address), interceptors: [] });
   const impatient = new Client({ connection });
   await w.serve(async () => {
     const run = await w.start(turnstile, { args: [] });

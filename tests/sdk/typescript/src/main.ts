@@ -24,6 +24,7 @@ import * as queries from './queries';
 import * as queues from './queues';
 import * as schedules from './schedules';
 import * as scopes from './scopes';
+import { secured } from './secured';
 import * as updates from './updates';
 import { World, type Server } from './world';
 
@@ -112,8 +113,8 @@ async function main(address: string, beginning: string): Promise<number> {
   const logger = new DefaultLogger('ERROR', () => undefined);
   const telemetryOptions = { logging: { filter: 'off', forward: {} } };
   Runtime.install({ logger, telemetryOptions, workerHeartbeatInterval: '1s' });
-  const client = new Client({ connection: await Connection.connect({ address }) });
-  const connection = await NativeConnection.connect({ address });
+  const client = new Client({ connection: await Connection.connect(secured(address)) });
+  const connection = await NativeConnection.connect(secured(address));
   const bundleOf = (path: string, options: Partial<BundleOptions> = {}) =>
     bundleWorkflowCode({ workflowsPath: require.resolve(path), logger, ...options });
   const bundles = {

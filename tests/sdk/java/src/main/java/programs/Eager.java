@@ -80,8 +80,7 @@ public final class Eager {
     w.client =
         WorkflowClient.newInstance(
             WorkflowServiceStubs.newServiceStubs(
-                WorkflowServiceStubsOptions.newBuilder()
-                    .setTarget(options.getTarget())
+                Secured.options(options.getTarget())
                     .setGrpcClientInterceptors(List.of(counting))
                     .build()));
     w.serve();

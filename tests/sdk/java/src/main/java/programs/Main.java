@@ -111,7 +111,7 @@ public final class Main {
   }
 
   private static WorkflowServiceStubs connect(String address) {
-    WorkflowServiceStubsOptions options = WorkflowServiceStubsOptions.newBuilder().setTarget(address).build();
+    WorkflowServiceStubsOptions options = Secured.options(address).build();
     try {
       return WorkflowServiceStubs.newConnectedServiceStubs(options, Patience.MOST);
     } catch (RuntimeException e) {

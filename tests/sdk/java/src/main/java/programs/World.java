@@ -114,10 +114,11 @@ final class World implements AutoCloseable {
   }
 
   OperatorServiceBlockingStub operator() {
-    OperatorServiceStubsOptions options =
+    OperatorServiceStubsOptions.Builder stubs =
         OperatorServiceStubsOptions.newBuilder()
-            .setChannel(client.getWorkflowServiceStubs().getRawChannel())
-            .validateAndBuildWithDefaults();
+            .setChannel(client.getWorkflowServiceStubs().getRawChannel());
+    Secured.key().ifPresent(key -> stubs.addApiKey(() -> key));
+    OperatorServiceStubsOptions options = stubs.validateAndBuildWithDefaults();
     return OperatorServiceStubs.newServiceStubs(options).blockingStub();
   }
 
