@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import expect
 from setting import Setting, case
 
-ABSENT = "Not yet implemented"
+ABSENT = "is not served by Everlog, see docs/api.md"
 # Words of a command, and what a Temporal server complains of; nothing if it does not.
 Row = tuple[list[str], str]
 

@@ -1,4 +1,4 @@
-"""The programs of docs/kafka.md, as they are printed there, and each of its commands in both of its forms."""
+"""The programs of docs/kafka.md and docs/schedules.md, as they are printed there, and each command in both of its forms."""
 
 import ast
 import json
@@ -11,16 +11,18 @@ import sys
 from contextlib import contextmanager
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bytes_of import body, framed
 from case import Report, Skipped, case
-from effects import REPLY, SALE, SCHEDULE, task_token, worker
+from effects import REPLY, SALE, SCHEDULE, milliseconds, of_schedule, task_token, worker
 from patience import Late, most_s, until_blocking
 from records import ids
 from world import REPOSITORY, World, free_port
 
 PAGE = REPOSITORY / "docs" / "kafka.md"
+SCHEDULES = REPOSITORY / "docs" / "schedules.md"
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 
 
@@ -38,13 +40,13 @@ class Block:
         return found and found.group(1)
 
 
-def blocks() -> list[Block]:
-    return [Block(*found) for found in FENCE.findall(PAGE.read_text())]
+def blocks(page: Path = PAGE) -> list[Block]:
+    return [Block(*found) for found in FENCE.findall(page.read_text())]
 
 
-def paste(folder: Path) -> None:
+def paste(folder: Path, page: Path = PAGE) -> None:
     """Every program of the page becomes a file."""
-    for block in blocks():
+    for block in blocks(page):
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text)
@@ -237,6 +239,31 @@ def redrive(world: World, folder: Path) -> None:
         said = run([sys.executable, "redrive.py", "already_started"], folder, world)
         assert said.count(f"again: already_started everlog.commands {refused.partition} {refused.offset}\n") == again, said
     world.await_events("redriven", "WorkflowExecutionStarted", 2)
+
+
+@case
+def the_next_firings_of_all_schedules_are_read_from_timers(world: World, report: Report) -> None:
+    folder = world.folder / "firings"
+    folder.mkdir()
+    paste(folder, SCHEDULES)
+
+    def firings() -> list[str]:
+        return run([sys.executable, "next_firings.py"], folder, world).splitlines()
+
+    with report.row("the next firings, in order, without what was paused or deleted"):
+        each = {"next-early": "2090-01-01T00:00:00+00:00", "next-late": "2090-01-01T00:00:07+00:00"}
+        for id, moment in each.items():
+            spec = {"start_time": milliseconds(datetime.fromisoformat(moment)), "intervals": [{"interval_ms": 1_000}]}
+            made = json.loads(json.dumps(SCHEDULE))
+            made["create_schedule"]["schedule"] |= {"spec": spec}
+            of_schedule(world, id, made)
+        wanted = [f"{moment} {id}" for id, moment in each.items()]
+        until_blocking("the firings are there", lambda: [line for line in firings() if "next-" in line] == wanted)
+        of_schedule(world, "next-early", {"type": "patch_schedule", "patch_schedule": {"pause": "for a while"}})
+        until_blocking("a pause takes one away", lambda: [line for line in firings() if "next-" in line] == wanted[1:])
+        for id in each:
+            of_schedule(world, id, {"type": "delete_schedule"})
+        until_blocking("they are gone", lambda: not [line for line in firings() if "next-" in line])
 
 
 def needs(program: str, what: str) -> None:

@@ -208,11 +208,11 @@ def what_a_later_release_wrote_asks_for_an_upgrade(world: World, report: Report)
     with report.row("K25 rows of a later release: refused, an upgrade is needed"), house(world) as own:
         # The last field that a position row of ours can have, the level of decisions, with a value of a later one.
         overwrite(own, is_position, lambda value: value + b"\x38\x63")
-        refused(own, "upgrade")
+        refused(own, "install the release that wrote it, or a newer one")
     with report.row("K25 a journal of a later release: refused, an upgrade is needed"), house(world) as own:
         # A journal record is a protobuf message; its first field is its version.
         producer = own.producer()
         for partition in range(PARTITIONS):
             producer.produce(own.topic("journal"), b"\x08\x63", partition=partition)
         assert producer.flush(most_s()) == 0
-        refused(own, "upgrade")
+        refused(own, "install the release that wrote it, or a newer one")

@@ -5,13 +5,16 @@ import * as actions from './actions.mjs';
 import * as activities from './activities.mjs';
 import * as cluster from './cluster.mjs';
 import * as lists from './lists.mjs';
+import * as login from './login.mjs';
 import * as runs from './runs.mjs';
 import * as schedules from './schedules.mjs';
 
-const all = Object.entries({ lists, runs, cluster, actions, activities, schedules }).flatMap(([suite, { cases }]) =>
+const settings = JSON.parse(await readFile(process.argv[2], 'utf8'));
+// Where people log in is a server of its own.
+const suites = settings.login ? { login } : { lists, runs, cluster, actions, activities, schedules };
+const all = Object.entries(suites).flatMap(([suite, { cases }]) =>
   Object.entries(cases).map(([name, run]) => ({ suite, name, run })),
 );
-const settings = JSON.parse(await readFile(process.argv[2], 'utf8'));
 // Those that the cases have begun, the newest first.
 settings.jobs = [];
 const wanted = process.argv.slice(3);

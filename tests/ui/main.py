@@ -2,100 +2,35 @@
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill", "patience")]
+sys.path += [str(TESTS / part) for part in ("temporal", "sdk/python", "sdk/kill", "sdk/tls", "patience")]
 
-import patience  # noqa: E402
+import login  # noqa: E402
 import servers  # noqa: E402
 import workflows  # noqa: E402
 from cleanup import LEFT, end_on_signals  # noqa: E402
 from fixtures import Fixtures  # noqa: E402
-from server import ServerFailed, free_port  # noqa: E402
-
-# As docs/ui.md has it, with an address of its own.
-CONFIG = """temporalGrpcAddress: {server}
-host: 127.0.0.1
-port: {port}
-enableUi: true
-disableNewsFetch: true
-defaultNamespace: default
-cors: {{cookieInsecure: true, allowOrigins: ["http://127.0.0.1:{port}"]}}
-"""
-CHROMIUM = ["chromium", "chromium-browser", "google-chrome"]
+from web_ui import chromium, drive, packages, web_ui  # noqa: E402
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/ui/run", description=__doc__)
     servers.options(parser)
     parser.add_argument("--screenshots", type=Path, help="a folder for pictures of the pages")
-    parser.add_argument("cases", nargs="*", help="lists, runs, cluster, actions, activities, schedules, or SUITE.CASE")
+    parser.add_argument("--keycloak", action="store_true", help="people of `login` log in at Keycloak, which Maven fetches")
+    parser.add_argument("cases", nargs="*", help="lists, runs, cluster, actions, activities, schedules, login, or SUITE.CASE")
     return parser.parse_args()
 
 
-def packages(folder: Path) -> Path:
-    """The browser's programs, with what npm installs for them; it keeps packages in the cache."""
-    program = folder / "browser"
-    program.mkdir()
-    for file in [*HERE.glob("*.mjs"), *HERE.glob("package*.json")]:
-        shutil.copy(file, program)
-    environment = os.environ | {"npm_config_cache": str(servers.cache() / "ui-npm")}
-    command = ["npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"]
-    subprocess.run(command, cwd=program, env=environment, stdout=sys.stderr, check=True)
-    return program
-
-
-async def web_ui(server: str, folder: Path) -> str:
-    """The address of the Web UI, once it serves."""
-    port = free_port()
-    (folder / "ui" / "config").mkdir(parents=True)
-    (folder / "ui" / "config" / "everlog.yaml").write_text(CONFIG.format(server=server, port=port))
-    command = [servers.assemble("ui-server"), "--root", folder / "ui", "--config", "config", "--env", "everlog", "start"]
-    log = folder / "ui.log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-    LEFT.append(process.kill)
-    base = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        if process.poll() is not None:
-            raise ServerFailed(f"the Web UI ended with {process.returncode}: {log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(f"{base}/healthz", timeout=patience.most_s()) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    async def look() -> bool:
-        return await asyncio.to_thread(answers)
-
-    await patience.until("the Web UI serves", look)
-    return base
-
-
-async def drive(program: Path, settings: dict, cases: list[str]) -> int:
-    """The cases in the browser; how they ended."""
-    (program / "settings.json").write_text(json.dumps(settings))
-    command = ["node", program / "main.mjs", program / "settings.json", *cases]
-    process = await asyncio.create_subprocess_exec(*command)
-    LEFT.append(lambda: process.returncode is None and process.terminate())
-    return await process.wait()
-
-
 async def run(chosen: argparse.Namespace, folder: Path) -> int:
-    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if not chromium:
-        raise SystemExit("needs Chromium (Debian: apt-get install chromium)")
-    program = packages(folder)
+    browser, program = chromium(), packages(folder)
     async with servers.serving(chosen, folder) as addresses:
         base = await web_ui(addresses[0], folder)
         fixtures = await Fixtures.register(addresses[-1], runtime=servers.runtime())
@@ -103,7 +38,7 @@ async def run(chosen: argparse.Namespace, folder: Path) -> int:
             await fixtures.make()
             settings = {
                 "base": base,
-                "chromium": chromium,
+                "chromium": browser,
                 "reference": chosen.reference,
                 "screenshots": chosen.screenshots and str(chosen.screenshots.resolve()),
                 "namespace": fixtures.namespace,
@@ -121,7 +56,11 @@ def main() -> int:
         LEFT.append(lambda: shutil.rmtree(folder, ignore_errors=True))
         end_on_signals()
         try:
-            return asyncio.run(run(chosen, Path(folder)))
+            of_login = [case.split(".")[0] == "login" for case in chosen.cases]
+            if any(of_login) and not all(of_login):
+                raise SystemExit("login has a server of its own: run it alone")
+            program = login.run if any(of_login) else run
+            return asyncio.run(program(chosen, Path(folder)))
         finally:
             for step in reversed(LEFT[1:]):
                 step()
