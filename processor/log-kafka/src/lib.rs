@@ -107,7 +107,7 @@ impl Kafka {
                 "{control_topic} does not say how the topics were made: make them first"
             )));
         };
-        let differences = crate::topics::compare(&options, &admin, fixed.partitions)?;
+        let differences = crate::topics::compare(&options, &admin, fixed.partitions, &control.topic_ids()?)?;
         let refusals: Vec<_> = differences.iter().filter(|d| d.refuses).map(ToString::to_string).collect();
         if !refusals.is_empty() {
             return Err(refused(format!("the topics cannot be served on:\n{}", refusals.join("\n"))));

@@ -10,6 +10,7 @@ const FENCE: u8 = b'f';
 const END: u8 = b'e';
 /// Control keys that begin so are the log's own.
 pub(crate) const CONTROL_RESERVED: u8 = 0xff;
+const TOPIC_ID: u8 = b't';
 /// Version of the incarnation record.
 const INCARNATION_FORMAT: u8 = 1;
 
@@ -103,6 +104,17 @@ pub(crate) fn control_fence_key(partition: PartitionId) -> Vec<u8> {
     [&[CONTROL_RESERVED, b'f'][..], &partition.to_be_bytes()].concat()
 }
 
+/// Key of the control record with the id of a topic; the name is without the prefix.
+pub(crate) fn topic_id_key(name: &str) -> Vec<u8> {
+    [&[CONTROL_RESERVED, TOPIC_ID][..], name.as_bytes()].concat()
+}
+
+/// Name and id of a topic. None: another kind of control record.
+pub(crate) fn topic_id(key: &[u8], value: &[u8]) -> Option<(String, [u8; 16])> {
+    let name = key.strip_prefix(&[CONTROL_RESERVED, TOPIC_ID])?;
+    Some((String::from_utf8(name.to_vec()).ok()?, value.try_into().ok()?))
+}
+
 /// What was fixed when the topics were made. The first such record of `control` holds; each has a key of its own, so
 /// that compaction never takes it away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +193,14 @@ mod tests {
         assert_eq!(Incarnation::decode(&made.key(), &made.value()).expect("ours"), Some(made));
         assert_eq!(Incarnation::decode(b"member", b"x").expect("another kind"), None);
         assert!(Incarnation::decode(&made.key(), &[2, 0]).is_err(), "a later version");
+    }
+
+    #[test]
+    fn a_topic_id_comes_back_as_it_went() {
+        let id = [7; 16];
+        assert_eq!(topic_id(&topic_id_key("journal"), &id), Some(("journal".into(), id)));
+        assert_eq!(topic_id(&control_fence_key(3), &id), None);
+        assert_eq!(topic_id(&topic_id_key("journal"), &id[1..]), None);
     }
 
     #[test]

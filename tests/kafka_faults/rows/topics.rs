@@ -6,7 +6,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicRe
 use rdkafka::client::DefaultClientContext;
 
 use crate::cluster::FaultCluster;
-use crate::environment::{Environment, Outcome, Size, tool};
+use crate::environment::{Environment, Outcome, PARTITIONS, Size, tool};
 use crate::node::Node;
 use crate::reader;
 
@@ -34,7 +34,8 @@ async fn delete(bootstrap: &str, topic: &str) -> anyhow::Result<()> {
 }
 
 async fn make(bootstrap: &str, topic: &str, settings: &[(&str, &str)]) -> anyhow::Result<()> {
-    let mut new = NewTopic::new(topic, 4, TopicReplication::Fixed(1));
+    let partitions = if topic.ends_with("control") { 1 } else { PARTITIONS.parse()? };
+    let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
     for (key, value) in settings {
         new = new.set(key, value);
     }
@@ -46,8 +47,8 @@ async fn make(bootstrap: &str, topic: &str, settings: &[(&str, &str)]) -> anyhow
 }
 
 async fn widen(bootstrap: &str, topic: &str) -> anyhow::Result<()> {
-    let answers =
-        admin(bootstrap)?.create_partitions(&[NewPartitions::new(topic, 5)], &AdminOptions::new()).await?;
+    let wider = NewPartitions::new(topic, PARTITIONS.parse::<usize>()? + 1);
+    let answers = admin(bootstrap)?.create_partitions(&[wider], &AdminOptions::new()).await?;
     for answer in answers {
         answer.map_err(|(topic, code)| anyhow::anyhow!("{topic}: {code}"))?;
     }
@@ -101,17 +102,18 @@ pub async fn harmed(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome
             Harm::Delete => delete(&environment.bootstrap, &topic).await?,
             Harm::Remake => {
                 delete(&environment.bootstrap, &topic).await?;
-                if name == "control" {
-                    // `everlog topics create` makes none where there is a journal.
-                    make(&environment.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
-                } else {
-                    let (_, said) = tool(&["topics", "create"], &environment.variables)?;
-                    until(&environment.bootstrap, &topic, true).await.context(said)?;
-                }
+                // `everlog topics create` makes none that the log was made with.
+                let (_, said) = tool(&["topics", "create"], &environment.variables)?;
+                let way_out =
+                    ["missing is what the state of this log is made of", "there is a journal but no"];
+                ensure!(way_out.iter().any(|words| said.contains(words)), "it made {name}: {said}");
+                make(&environment.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
             }
         }
         outcome.injected += 1;
-        let verdict = refused(&mut environment.node, &topic).await?;
+        let is_remade = matches!(harm, Harm::Remake) && name != "control";
+        let told = if is_remade { "topic id is " } else { "" };
+        let verdict = refused(&mut environment.node, &topic, told).await?;
         outcome.acked += environment.client.client_log.acked();
         match verdict {
             Ok(()) => outcome.seen += 1,
@@ -123,8 +125,8 @@ pub async fn harmed(cluster: FaultCluster, size: Size) -> anyhow::Result<Outcome
     Ok(outcome)
 }
 
-/// Whether a node that is started again refuses to serve, and names the topic.
-async fn refused(node: &mut Node, topic: &str) -> anyhow::Result<Result<(), String>> {
+/// Whether a node that is started again refuses to serve, names the topic, and says this of it.
+async fn refused(node: &mut Node, topic: &str, told: &str) -> anyhow::Result<Result<(), String>> {
     let before = node.said().len();
     node.start_again()?;
     let status = match node.ended().await {
@@ -139,7 +141,7 @@ async fn refused(node: &mut Node, topic: &str) -> anyhow::Result<Result<(), Stri
     let (prefix, name) = topic.split_once('.').unwrap_or_default();
     let is_named =
         said.contains(topic) || said.contains(name) && said.contains(&format!("topics {prefix}.*"));
-    if status.success() || !is_named {
+    if status.success() || !is_named || !said.contains(told) {
         return Ok(Err(format!("it ended with {status} and said {said}")));
     }
     println!("    {}", said.lines().last().unwrap_or_default());

@@ -130,6 +130,19 @@ impl ControlTopic {
         first.ok_or_else(|| unknown("the incarnation was written to control, and is not there"))
     }
 
+    /// The ids of topics that were noted when these were made, by the topics' names without the prefix.
+    pub(crate) fn topic_ids(&self) -> Result<BTreeMap<String, [u8; 16]>, Error> {
+        let view = self.refreshed()?;
+        Ok(view.rows.iter().filter_map(|(key, (_, value))| record_format::topic_id(key, value)).collect())
+    }
+
+    /// Notes ids of topics.
+    pub(crate) fn record_topic_ids(&self, ids: &[(&str, [u8; 16])]) -> Result<(), Error> {
+        let rows: Vec<_> = ids.iter().map(|(name, id)| (record_format::topic_id_key(name), id)).collect();
+        let rows: Vec<_> = rows.iter().map(|(key, id)| (key.as_slice(), Some(id.as_slice()))).collect();
+        if rows.is_empty() { Ok(()) } else { self.write(&rows).map(drop) }
+    }
+
     fn refreshed(&self) -> Result<MutexGuard<'_, ControlSnapshot>, Error> {
         let mut view = self.view.lock();
         let end = self.ends.range(&self.topic, 0, Isolation::Uncommitted)?.end;

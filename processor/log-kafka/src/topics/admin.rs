@@ -16,12 +16,13 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::Metadata;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
-use crate::client::librdkafka::{Live, connection_failure};
+use crate::client::librdkafka::{Live, connection_failure, describe};
 use crate::client::log_lines::ClientLog;
 use crate::errors::{answered, io, io_text, refused};
 use crate::options::Options;
 use crate::permissions::{AclDenial, AclOperation, AclResource};
 use crate::topics::definition::{ExistingTopic, TopicDefinition};
+use crate::topics::identity::TopicId;
 use crate::topics::permitted::{TopicsUse, denials};
 
 pub(crate) struct Admin {
@@ -77,6 +78,14 @@ impl Admin {
             }
         }
         Ok(topics)
+    }
+
+    /// The ids of topics by their names, without those that are not there.
+    pub(crate) fn ids(&self, topics: &[String]) -> Result<BTreeMap<String, TopicId>, Error> {
+        let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let described = describe(&self.client, &names, self.timeout, "the ids of the topics")?.into_iter();
+        let there = described.filter(|topic| topic.code == RDKafkaErrorCode::NoError);
+        Ok(there.map(|topic| (topic.name, topic.id)).collect())
     }
 
     /// How many partitions a topic has; 0: it is not there.

@@ -60,7 +60,7 @@ pub struct ExistingTopic {
 pub struct Difference {
     /// The topic.
     pub topic: String,
-    /// The setting, or "topic", "partitions", "replication".
+    /// The setting, or "topic", "topic id", "partitions", "replication".
     pub setting: String,
     /// What is there.
     pub found: String,
@@ -152,6 +152,11 @@ impl TopicDefinition {
             Use::Stream => "kept as long as the brokers' default says",
             Use::Commands => "kept until they are read",
         }
+    }
+
+    /// The state of the log is made of its records.
+    pub(crate) fn holds_state(&self) -> bool {
+        matches!(self.purpose, Use::Journal | Use::Rows)
     }
 
     fn min_insync(&self) -> u16 {

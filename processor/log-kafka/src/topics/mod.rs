@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod definition;
+pub(crate) mod identity;
 pub mod inspect;
 pub(crate) mod permitted;
 mod setup;

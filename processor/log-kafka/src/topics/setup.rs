@@ -12,6 +12,7 @@ use crate::permissions::AclDenial;
 use crate::record_format::Incarnation;
 use crate::topics::admin::Admin;
 use crate::topics::definition::{Difference, plan, wanted};
+use crate::topics::identity::{self, TopicIds};
 use crate::topics::permitted::TopicsUse;
 
 /// How often it is checked whether created topics are listed.
@@ -24,11 +25,10 @@ pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
     options.validate()?;
     let admin = permitted(options)?;
     let ends = std::sync::Arc::new(TopicEnds::open(options)?);
-    let partitions = match recorded(options, &admin, &ends)? {
-        Some(incarnation) => incarnation.partitions,
-        None => options.partitions,
-    };
-    compare(options, &admin, partitions)
+    match recorded(options, &admin, &ends)? {
+        Some((control, fixed)) => compare(options, &admin, fixed.partitions, &control.topic_ids()?),
+        None => compare(options, &admin, options.partitions, &TopicIds::new()),
+    }
 }
 
 /// What [`create`] did.
@@ -49,8 +49,8 @@ pub fn create(options: &Options) -> Result<Creation, Error> {
     let mut created = Vec::new();
     let admin = permitted(options)?;
     let ends = std::sync::Arc::new(TopicEnds::open(options)?);
-    let fixed = match recorded(options, &admin, &ends)? {
-        Some(fixed) => fixed,
+    let (control, fixed) = match recorded(options, &admin, &ends)? {
+        Some(recorded) => recorded,
         None => {
             let topics = wanted(options, options.partitions);
             let there = admin.topics(&topics)?;
@@ -72,9 +72,13 @@ pub fn create(options: &Options) -> Result<Creation, Error> {
                 partitions: options.partitions,
                 group_partitions: options.group_partitions,
             };
-            ControlTopic::open(options, std::sync::Arc::clone(&ends))?.propose(wish)?
+            let control = ControlTopic::open(options, std::sync::Arc::clone(&ends))?;
+            let fixed = control.propose(wish)?;
+            (control, fixed)
         }
     };
+    let known = control.topic_ids()?;
+    identity::refuse_missing(options, &known, &identity::found(options, &admin)?)?;
     let topics = wanted(options, fixed.partitions);
     let there = admin.topics(&topics)?;
     let missing: Vec<_> = topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect();
@@ -84,9 +88,10 @@ pub fn create(options: &Options) -> Result<Creation, Error> {
     // A broker acknowledges a topic before it lists it.
     let deadline = Instant::now() + options.call_timeout();
     loop {
-        let differences = compare(options, &admin, fixed.partitions)?;
+        let differences = compare(options, &admin, fixed.partitions, &known)?;
         let is_shown = differences.iter().all(|difference| difference.setting != "topic");
         if is_shown || missing.is_empty() || Instant::now() > deadline {
+            identity::record(&control, &known, &identity::found(options, &admin)?)?;
             return Ok(Creation { created, differences });
         }
         std::thread::sleep(LOOK_EVERY);
@@ -116,23 +121,33 @@ fn refuse_denied(options: &Options, admin: &Admin) -> Result<(), Error> {
     if denials.is_empty() { Ok(()) } else { Err(AclDenial::all(denials)) }
 }
 
-/// What was fixed when the topics were made, if they were.
+/// The topic that says what was fixed when the topics were made, and what that is; if they were.
 fn recorded(
     options: &Options,
     admin: &Admin,
     ends: &std::sync::Arc<TopicEnds>,
-) -> Result<Option<Incarnation>, Error> {
+) -> Result<Option<(ControlTopic, Incarnation)>, Error> {
     let control: Vec<_> =
         wanted(options, 1).into_iter().filter(|topic| topic.name == options.topic("control")).collect();
     if admin.topics(&control)?.is_empty() {
         return Ok(None);
     }
-    ControlTopic::open(options, std::sync::Arc::clone(ends))?.incarnation()
+    let control = ControlTopic::open(options, std::sync::Arc::clone(ends))?;
+    Ok(control.incarnation()?.map(|fixed| (control, fixed)))
 }
 
-pub(crate) fn compare(options: &Options, admin: &Admin, partitions: u32) -> Result<Vec<Difference>, Error> {
+/// What differs from how the topics must be; `known`: the ids of those that the log was made with.
+pub(crate) fn compare(
+    options: &Options,
+    admin: &Admin,
+    partitions: u32,
+    known: &TopicIds,
+) -> Result<Vec<Difference>, Error> {
     let topics = wanted(options, partitions);
     let mut differences = plan(&admin.topics(&topics)?, &topics);
+    if !known.is_empty() {
+        identity::compare(options, known, &identity::found(options, admin)?, &mut differences);
+    }
     differences.sort_by_key(|difference| !difference.refuses);
     Ok(differences)
 }
