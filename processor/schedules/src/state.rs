@@ -248,6 +248,9 @@ pub struct RecentAction {
     /// As while it waited.
     #[prost(uint32, tag = "8")]
     pub ordinal: u32,
+    /// When its start was tried first, in ms since 1970. Actions that waited are tried after later ones that did not.
+    #[prost(int64, tag = "9")]
+    pub first_tried_ms: i64,
 }
 
 /// A range of times that is worked off.

@@ -56,8 +56,6 @@ pub(crate) fn entry(namespace_id: &str, run: VisibleRun, now_ms: i64) -> Option<
     let future = SchedulePlan::new(&visible.spec, &format!("{namespace_id}-{id}"), visible.policies, "")
         .map(|plan| visible.state.future_times_ms(&plan, now_ms, TIMES_MAX))
         .unwrap_or_default();
-    let recent = &visible.state.recent;
-    let last = recent.len().saturating_sub(TIMES_MAX);
     Some(ScheduleListEntry {
         schedule_id: id,
         memo: shown::memo(&run.memo),
@@ -67,7 +65,7 @@ pub(crate) fn entry(namespace_id: &str, run: VisibleRun, now_ms: i64) -> Option<
             workflow_type: Some(WorkflowType { name: visible.workflow_type }),
             notes: visible.state.settings.notes.clone(),
             paused: visible.state.settings.is_paused,
-            recent_actions: recent.iter().skip(last).map(shown::recent).collect(),
+            recent_actions: shown::recent(&visible.state.recent, TIMES_MAX),
             future_action_times: future.into_iter().map(timestamp).collect(),
             ..ScheduleListInfo::default()
         }),

@@ -50,7 +50,7 @@ pub(crate) fn info(schedule: &Schedule, now_ms: i64, state_bytes: i64) -> api::S
         buffer_dropped: number(counts.dropped),
         buffer_size: i64::try_from(state.buffer_size()).unwrap_or(i64::MAX),
         running_workflows: state.running_runs().map(running).collect(),
-        recent_actions: state.recent.iter().map(recent).collect(),
+        recent_actions: recent(&state.recent, usize::MAX),
         future_action_times: future.into_iter().map(timestamp).collect(),
         create_time: Some(timestamp(state.create_ms)),
         update_time: timestamp_if_set(state.update_ms),
@@ -59,8 +59,15 @@ pub(crate) fn info(schedule: &Schedule, now_ms: i64, state_bytes: i64) -> api::S
     }
 }
 
-/// The action that was started last stands last.
-pub(crate) fn recent(action: &RecentAction) -> api::ScheduleActionResult {
+/// The latest of them, in the order in which their starts were tried.
+pub(crate) fn recent(actions: &[RecentAction], most: usize) -> Vec<api::ScheduleActionResult> {
+    let mut tried: Vec<_> = actions.iter().collect();
+    tried.sort_by_key(|action| (action.first_tried_ms, action.number));
+    let last = tried.len().saturating_sub(most);
+    tried[last..].iter().map(|action| action_result(action)).collect()
+}
+
+fn action_result(action: &RecentAction) -> api::ScheduleActionResult {
     api::ScheduleActionResult {
         schedule_time: Some(timestamp(action.actual_ms)),
         actual_time: Some(timestamp(action.start_ms)),
@@ -132,4 +139,29 @@ pub(crate) fn token(number: u64) -> Bytes {
 
 fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_that_waited_is_shown_where_its_start_was_tried() {
+        let action = |number, first_tried_ms| RecentAction {
+            number,
+            first_tried_ms,
+            workflow_id: format!("report-{number}"),
+            ..RecentAction::default()
+        };
+        // The second waited for the end of the first, while a trigger overtook it.
+        let actions = [action(1, 1_000), action(2, 3_000), action(3, 2_000), action(4, 3_000)];
+        let shown = |most| {
+            let shown = recent(&actions, most).into_iter();
+            let ids: Vec<_> =
+                shown.map(|result| result.start_workflow_result.unwrap_or_default().workflow_id).collect();
+            ids.join(" ")
+        };
+        assert_eq!(shown(usize::MAX), "report-1 report-3 report-2 report-4");
+        assert_eq!(shown(2), "report-2 report-4");
+    }
 }

@@ -112,6 +112,7 @@ impl ScheduleStep<'_> {
             first_run_id: first_run_id.clone(),
             status: RUNNING,
             ordinal: action.ordinal,
+            first_tried_ms: action.first_tried_ms,
         };
         state.recent.insert(at, recent);
         if state.recent.len() > RECENT_MAX {

@@ -155,6 +155,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
         ("Start.watched".to_owned(), schedules::watched().encode_to_vec()),
         ("ScheduleProgress.told".to_owned(), schedules::told().encode_to_vec()),
+        ("ScheduleProgress.tried".to_owned(), schedules::tried().encode_to_vec()),
         ("Start.begun".to_owned(), rows::begun().encode_to_vec()),
         ("Head.closed".to_owned(), rows::closed().encode_to_vec()),
         ("Head.failing".to_owned(), rows::failing().encode_to_vec()),
@@ -191,6 +192,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(watched, schedules::watched());
     let told = ScheduleProgress::decode(bytes("ScheduleProgress.told")).expect("a row of old is read");
     assert_eq!(told, schedules::told());
+    let tried = ScheduleProgress::decode(bytes("ScheduleProgress.tried")).expect("a row of old is read");
+    assert_eq!(tried, schedules::tried());
     let begun = everlog_engine::Start::decode(bytes("Start.begun")).expect("a row of old is read");
     assert_eq!(begun, rows::begun());
     let closed = everlog_engine::ExecutionInfo::decode(bytes("Head.closed")).expect("a row of old is read");

@@ -75,6 +75,13 @@ pub fn told() -> ScheduleProgress {
     ScheduleProgress { last_event_id: 7, ..ScheduleProgress::default() }
 }
 
+/// Of a schedule whose action was tried after a later one.
+pub fn tried() -> ScheduleProgress {
+    let recent = RecentAction { number: 18, first_tried_ms: AT_S * 1_000 + 18, ..RecentAction::default() };
+    let state = ScheduleState { recent: vec![recent], ..ScheduleState::default() };
+    ScheduleProgress { state, ..ScheduleProgress::default() }
+}
+
 /// Of a run that a schedule has started.
 pub fn watched() -> Start {
     Start { watcher: Some(Box::new(watcher())), ..Start::default() }
@@ -189,6 +196,7 @@ fn state() -> ScheduleState {
             first_run_id: RUN_ID.into(),
             status: Status::Completed.into(),
             ordinal: 1,
+            first_tried_ms: 0,
         }],
         backfills: vec![Backfill {
             number: 2,
