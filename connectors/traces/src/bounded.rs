@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry::Context;
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter as OtlpExporter};
+use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter as OtlpExporter, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
@@ -32,9 +33,16 @@ impl SpanCounts {
     }
 }
 
-/// Exports batches from a thread of its own.
-pub fn processor(counts: &Arc<SpanCounts>) -> Result<impl SpanProcessor + 'static, ExporterBuildError> {
-    let inner = OtlpExporter::builder().with_tonic().build()?;
+/// Exports batches from a thread of its own; by TLS where it is given.
+pub fn processor(
+    counts: &Arc<SpanCounts>,
+    tls: Option<ClientTlsConfig>,
+) -> Result<impl SpanProcessor + 'static, ExporterBuildError> {
+    let builder = OtlpExporter::builder().with_tonic();
+    let inner = match tls {
+        Some(tls) => builder.with_tls_config(tls).build()?,
+        None => builder.build()?,
+    };
     let most = std::env::var(QUEUE.0).ok().and_then(|most| most.parse().ok()).unwrap_or(QUEUE.1);
     // It reads the other variables.
     let batches = BatchSpanProcessor::builder(CountedExporter { inner, counts: Arc::clone(counts) })

@@ -4,6 +4,7 @@
 
 mod bounded;
 mod settings;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl Traces {
             return Ok(None);
         }
         let counts = Arc::new(SpanCounts::default());
-        let processor = bounded::processor(&counts)?;
+        let processor = bounded::processor(&counts, tls::config(variable)?)?;
         let own = [
             KeyValue::new("service.instance.id", node.to_owned()),
             KeyValue::new("service.version", release),

@@ -15,6 +15,24 @@ pub enum TracesError {
         /// What it may say.
         known: &'static str,
     },
+    /// A file of certificates or a key.
+    #[error("{variable}: {path} cannot be read: {source}")]
+    File {
+        /// The variable that names it.
+        variable: &'static str,
+        /// Where it should be.
+        path: String,
+        /// Why it cannot be read.
+        source: std::io::Error,
+    },
+    /// A certificate needs its key.
+    #[error("{has} is set without {lacks}")]
+    Half {
+        /// The variable that is set.
+        has: &'static str,
+        /// The variable that is missing.
+        lacks: &'static str,
+    },
     /// The exporter refuses its settings.
     #[error("traces cannot be exported: {0}")]
     Exporter(#[from] ExporterBuildError),
@@ -22,8 +40,7 @@ pub enum TracesError {
 
 /// True if spans are to be exported: an exporter is named, or where to. Empty variables count as absent.
 pub fn are_wanted(variable: impl Fn(&str) -> Option<String>) -> Result<bool, TracesError> {
-    let set =
-        |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let set = |name: &str| set(&variable, name);
     if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(false);
     }
@@ -51,6 +68,19 @@ pub fn are_wanted(variable: impl Fn(&str) -> Option<String>) -> Result<bool, Tra
         }
     }
     Ok(is_wanted)
+}
+
+/// The value of the variable for traces, or else of the one for all signals; and which one it is.
+pub fn signal_or_all(
+    variable: impl Fn(&str) -> Option<String>,
+    names: [&'static str; 2],
+) -> Option<(&'static str, String)> {
+    names.into_iter().find_map(|name| set(&variable, name).map(|value| (name, value)))
+}
+
+/// The value of a variable. An empty one counts as absent.
+fn set(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// True if a variable gives the service a name.
