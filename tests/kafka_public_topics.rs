@@ -157,7 +157,8 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
     let test_log = TestLog::new()?;
     let mut server = test_log.start(&[]).await?;
     let replies = test_log.topic(PublicTopic::Outcome);
-    let asks = [("reply-topic", replies.as_str()), ("correlation-id", "\u{1}call-7")];
+    let returned = [("correlation-id", "\u{1}call-7"), ("traceparent", "00-4bf92f3577b34da6-00f067aa-01")];
+    let asks = [[("reply-topic", replies.as_str())].as_slice(), &returned].concat();
     let placed = test_log.command(&[
         ("order-1", START, &asks),
         ("order-2", "nonsense", &asks),
@@ -175,8 +176,10 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
         started.correlation_id.as_ref().is_some_and(|id| id.0 == "\u{1}call-7".as_bytes()),
         "{started:?}"
     );
-    let header = record.headers.iter().find(|(name, _)| name == "correlation-id");
-    ensure!(header.and_then(|(_, value)| value.as_deref()) == Some("\u{1}call-7".as_bytes()), "{record:?}");
+    for (name, value) in returned {
+        let header = record.headers.iter().find(|(found, _)| found == name);
+        ensure!(header.and_then(|(_, value)| value.as_deref()) == Some(value.as_bytes()), "{record:?}");
+    }
     let (refused, _) = outcomes.iter().find(|(outcome, _)| outcome.status == "refused").context("refused")?;
     ensure!(refused.code.as_deref() == Some("not_avro"), "{refused:?}");
 

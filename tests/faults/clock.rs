@@ -72,6 +72,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         node: "test".into(),
         public: Arc::new(Unnamed),
         ending_counts: Arc::new(everlog_partition::Uncounted),
+        command_observer: None,
         instance: bytes::Bytes::from_static(b"instance"),
         levels: Arc::new(level::LATEST),
         settings: Settings::standard(),

@@ -76,6 +76,7 @@ pub fn config(node: usize, levels: Arc<dyn LevelSource>, instance: u64, overlay_
         node: format!("node-{node}"),
         public: Arc::new(Unnamed),
         ending_counts: Arc::new(everlog_partition::Uncounted),
+        command_observer: None,
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
         levels,
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },

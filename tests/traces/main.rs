@@ -1,10 +1,13 @@
 //! Spans of calls, as a collector of OpenTelemetry receives them; and collectors that are away, hang, or are too slow.
 
+use std::net::SocketAddr;
+
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::*;
+use everlog_tests::certificates::Authority;
 use everlog_tests::server::{Server, free_address};
 use everlog_tests::{page, patience, raw};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
@@ -16,10 +19,11 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::{Message, Name};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tonic::transport::Channel;
+use tonic::transport::{Certificate, Channel, Identity, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -54,26 +58,49 @@ impl TraceService for Receiver {
 
 impl Collector {
     async fn start() -> anyhow::Result<Self> {
+        Self::serve("http", free_address()?, tonic::transport::Server::builder())
+    }
+
+    /// By TLS; it takes spans of those alone whom the authority has certified.
+    async fn secured(authority: &Authority) -> anyhow::Result<Self> {
         let address = free_address()?;
+        let own = authority.certify(&address.ip().to_string());
+        let tls = ServerTlsConfig::new()
+            .identity(Identity::from_pem(own.certificate, own.key))
+            .client_ca_root(Certificate::from_pem(authority.certificate()));
+        Self::serve("https", address, tonic::transport::Server::builder().tls_config(tls)?)
+    }
+
+    fn serve(
+        scheme: &str,
+        address: SocketAddr,
+        mut server: tonic::transport::Server,
+    ) -> anyhow::Result<Self> {
         let (sent, spans) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel::<()>();
-        let service =
-            tonic::transport::Server::builder().add_service(TraceServiceServer::new(Receiver(sent)));
+        let service = server.add_service(TraceServiceServer::new(Receiver(sent)));
         tokio::spawn(service.serve_with_shutdown(address, async { drop(stopped.await) }));
-        Ok(Self { endpoint: format!("http://{address}"), spans, _stop: stop })
+        Ok(Self { endpoint: format!("{scheme}://{address}"), spans, _stop: stop })
     }
 
     /// The next span of a method.
     async fn next(&mut self, method: &str) -> anyhow::Result<(Vec<KeyValue>, Span)> {
+        self.next_named(|name| name.ends_with(&format!("/{method}"))).await
+    }
+
+    async fn next_named(
+        &mut self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<(Vec<KeyValue>, Span)> {
         let wanted = async {
             while let Some((resource, span)) = self.spans.recv().await {
-                if span.name.ends_with(&format!("/{method}")) {
+                if is_wanted(&span.name) {
                     return Ok((resource, span));
                 }
             }
             anyhow::bail!("the collector has ended")
         };
-        patience::answer(method, wanted).await?
+        patience::answer("a span", wanted).await?
     }
 }
 
@@ -162,6 +189,73 @@ async fn the_trace_of_a_caller_goes_on_in_the_span_of_its_call() -> anyhow::Resu
     send(&channel, &format!("00-{TRACE}-{PARENT}-01"), describe("order-7")).await?;
     ensure!(server.stop()?.success());
     collector.next("DescribeWorkflowExecution").await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trace_of_a_producer_goes_on_in_the_span_of_its_command() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut collector = Collector::start().await?;
+    let server =
+        Server::start(dir.path(), &[("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.endpoint), DELAY]).await?;
+    let send = async |value: &str| {
+        let trace = format!("00-{TRACE}-{PARENT}-01");
+        let body =
+            format!(r#"{{"key": "order-8", "headers": {{"traceparent": "{trace}"}}, "value": {value}}}"#);
+        let json = [("Content-Type", "application/json")];
+        let (status, said) = page::ask(server.http_address(), "POST /commands", &json, &body).await?;
+        ensure!(status == 200, "{status}: {said}");
+        anyhow::Ok(())
+    };
+    send(r#"{"type": "signal", "signal": {"name": "paid"}}"#).await?;
+    send(r#"{"type": "start", "start": {"workflow_type": "Order", "task_queue": "orders"}}"#).await?;
+    for is_refused in [true, false] {
+        let (_, span) = collector.next_named(|name| name.starts_with("process ")).await?;
+        let trace = (hex(&span.trace_id), hex(&span.parent_span_id));
+        ensure!(trace == (TRACE.into(), PARENT.into()), "{span:?}");
+        ensure!(span.kind() == SpanKind::Consumer && span.end_time_unix_nano >= span.start_time_unix_nano);
+        let attribute = |key| text(&span.attributes, key);
+        ensure!(attribute("temporalWorkflowID") == Some("order-8"), "{span:?}");
+        ensure!(attribute("temporalNamespace") == Some("default"), "{span:?}");
+        ensure!(attribute("error.type") == is_refused.then_some("not_found"), "{span:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_is_reached_by_tls_with_a_certificate_of_the_node() -> anyhow::Result<()> {
+    let (dir, authority) = (tempfile::tempdir()?, Authority::new("authority"));
+    let mut collector = Collector::secured(&authority).await?;
+    let node = authority.certify("node");
+    let file = |name: &str, text: String| -> anyhow::Result<String> {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.to_string_lossy().into_owned())
+    };
+    let ca = file("ca.pem", authority.certificate())?;
+    let other = file("other.pem", Authority::new("other").certificate())?;
+    let (certificate, key) = (file("node.pem", node.certificate)?, file("node.key", node.key)?);
+    let common = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint.as_str()),
+        ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", certificate.as_str()),
+        ("OTEL_EXPORTER_OTLP_CLIENT_KEY", key.as_str()),
+        DELAY,
+    ];
+    let with = |authority| [&common[..], &[("OTEL_EXPORTER_OTLP_CERTIFICATE", authority)]].concat();
+
+    // The collector is none that it trusts.
+    let mut server = Server::start(&dir.path().join("wary"), &with(&other)).await?;
+    let channel = server.connect().await?;
+    send(&channel, &format!("00-{TRACE}-{PARENT}-01"), start("unseen")).await?;
+    let failed = async || counted(&server, "failed").await.is_ok_and(|failed| failed >= 1.0);
+    patience::until("a span fails", failed).await?;
+    ensure!(server.stop()?.success());
+
+    let server = Server::start(&dir.path().join("trusting"), &with(&ca)).await?;
+    let channel = server.connect().await?;
+    send(&channel, &format!("00-{TRACE}-{PARENT}-01"), start("order-7")).await?;
+    let (_, span) = collector.next("StartWorkflowExecution").await?;
+    ensure!(text(&span.attributes, "temporalWorkflowID") == Some("order-7"), "{span:?}");
     Ok(())
 }
 

@@ -1,13 +1,13 @@
-//! Spans of calls, exported by OpenTelemetry's protocol over gRPC. Off unless the environment asks for them.
+//! Spans of calls and of public commands, exported by OpenTelemetry's protocol over gRPC. Off unless the environment asks for them.
 //!
-//! A span waits in a bounded queue and is dropped where that is full: no call waits for a collector.
+//! A span waits in a bounded queue and is dropped where that is full: nothing waits for a collector.
 
 mod bounded;
 mod settings;
 mod tls;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer, TracerProvider};
@@ -70,8 +70,7 @@ impl Traces {
         namespace: &str,
         header: impl Fn(&str) -> Option<String>,
     ) -> CallSpan {
-        let parent = TraceContextPropagator::new()
-            .extract_with_context(&Context::new(), &TraceHeaders(["traceparent", "tracestate"].map(header)));
+        let parent = context(header);
         let mut attributes = vec![
             KeyValue::new("rpc.system", "grpc"),
             KeyValue::new("rpc.service", service),
@@ -85,6 +84,33 @@ impl Traces {
         CallSpan(self.tracer.build_with_context(builder, &parent))
     }
 
+    /// The span of a public command that was decided just now, within the trace that its producer names.
+    pub fn command(&self, command: &Command<'_>) {
+        let header = |name: &str| match name {
+            "traceparent" => command.traceparent.map(str::to_owned),
+            _other => None,
+        };
+        let attributes = vec![
+            KeyValue::new("messaging.operation.type", "process"),
+            KeyValue::new("messaging.destination.name", command.topic.to_owned()),
+            KeyValue::new("messaging.destination.partition.id", command.partition.to_string()),
+            KeyValue::new("messaging.kafka.offset", i64::try_from(command.offset).unwrap_or(i64::MAX)),
+            KeyValue::new("temporalNamespace", command.namespace.to_owned()),
+            KeyValue::new("temporalWorkflowID", command.workflow_id.to_owned()),
+        ];
+        let began = UNIX_EPOCH + Duration::from_millis(u64::try_from(command.began_ms).unwrap_or(0));
+        let builder = self.tracer.span_builder(format!("process {}", command.topic));
+        let builder =
+            builder.with_kind(SpanKind::Consumer).with_attributes(attributes).with_start_time(began);
+        let mut span = self.tracer.build_with_context(builder, &context(header));
+        if let Some(code) = command.refused {
+            span.set_attribute(KeyValue::new("error.type", code));
+            span.set_status(Status::error(code));
+        }
+        // The clock of what took it in may be ahead of this one.
+        span.end_with_timestamp(SystemTime::now().max(began));
+    }
+
     /// Exports what waits, for two seconds at most.
     pub async fn end(self) {
         // The exporter runs on this runtime, which the wait must not block.
@@ -93,6 +119,33 @@ impl Traces {
             tracing::warn!(%error, "the last spans are not exported");
         }
     }
+}
+
+/// A public command that was decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// The topic that it was read from.
+    pub topic: &'a str,
+    /// The partition of that topic.
+    pub partition: u32,
+    /// Its place there.
+    pub offset: u64,
+    /// The namespace, by name.
+    pub namespace: &'a str,
+    /// The Workflow Id, or that of a schedule.
+    pub workflow_id: &'a str,
+    /// The trace that its producer named.
+    pub traceparent: Option<&'a str>,
+    /// When it was taken in, in ms since 1970.
+    pub began_ms: i64,
+    /// The name of the code by which it was refused.
+    pub refused: Option<&'static str>,
+}
+
+/// The trace that these headers name.
+fn context(header: impl Fn(&str) -> Option<String>) -> Context {
+    let headers = TraceHeaders(["traceparent", "tracestate"].map(header));
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &headers)
 }
 
 /// A call while it lasts. It ends where it is dropped.

@@ -16,9 +16,10 @@ use everlog_listen::tls::ServerTls;
 use everlog_listen::{Counts, Descriptors, Listener, ListenerBounds, http1};
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Log, Outage};
-use everlog_partition::{Dispatcher, Stats, UncommittedBudget};
+use everlog_partition::{Dispatcher, Stats};
 use everlog_registry::Ids;
 use everlog_temporal::TaskQueues;
+use everlog_traces::Traces;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -31,7 +32,6 @@ use crate::observe::health::Health;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::progress::{self, Progress};
 use crate::observe::{metrics, metrics_http};
-use crate::partitions::levels::OwnLevels;
 use crate::partitions::set::Failed;
 use crate::partitions::threads::{self, Running};
 use crate::services::auth;
@@ -39,6 +39,7 @@ use crate::services::certificates::{self, NodeCertificates};
 use crate::services::commands::CommandReader;
 use crate::services::gateway::{self, NodeGateway};
 use crate::services::names::NodeNames;
+use crate::services::partition_options::{self, or_cores};
 use crate::services::schemas::{Lookup, Schemas};
 use crate::shutdown::{ShutdownParts, end, leave, log_ended};
 use crate::storage::log_backend::{self, LogBackend};
@@ -101,7 +102,6 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
     let token_signer = gateway::open_token_signer(config, data.path(), &backend)?;
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &backend, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &backend)?);
-    metrics::watch_registry(&registry, &schemas);
     let inbox = serve_http(config, listeners.face, (&backend, &schemas), (&registry, &guard));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
@@ -111,18 +111,19 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
         }
     };
     let names = NodeNames { namespaces: Arc::new(namespaces), token_signer, ids };
+    let traces = Traces::from_environment(&config.server.name, env!("CARGO_PKG_VERSION"))?;
     let stats = watch_restores(&backend, (&health, &registry));
     let (running, failed, mut failures) =
-        start_partitions(config, (data, banner.is_some()), &backend, &names, stats)?;
+        start_partitions(config, (data, banner.is_some()), &backend, (&names, traces.as_ref()), stats)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
-    metrics::watch_queues(&registry, running.dispatcher());
-    watch_backlogs(config, &registry, &names, running.dispatcher());
+    watch_queues(config, &registry, &names, running.dispatcher());
     let known = (&names, &gateway::open_task_queues(&backend, running.dispatcher())?);
     let cluster = join(config, &backend, &running, known, (listeners.nodes, listeners.calls.1), trust)?;
     let reached = (listeners.calls.1, peers(cluster.as_ref()));
-    let calls = NodeGateway::make(config, &backend, known, &running, calls_metrics, reached, guard)?;
+    let calls =
+        NodeGateway::make(config, &backend, known, &running, (calls_metrics, traces), reached, guard)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
@@ -158,14 +159,15 @@ async fn serve(config: &Config, data: &DataDir, banner: Option<DevBanner>) -> Re
 fn serve_http(
     config: &Config,
     (listener, address): (Listener, SocketAddr),
-    from: (&LogBackend, &Schemas),
+    (backend, schemas): (&LogBackend, &Arc<Schemas>),
     (registry, guard): (&Registry, &Option<everlog_temporal::Guard>),
 ) -> public_http::Inbox {
+    metrics::watch_registry(registry, schemas);
     if let Some(guard) = guard {
         metrics::watch_identities(registry, Arc::clone(guard.authenticator.counts()));
     }
     let (inbox, held) = (public_http::Inbox::default(), metrics::http_bytes(registry, config));
-    let routes = public_http::routes(config, address, from, (&inbox, held, guard));
+    let routes = public_http::routes(config, address, (backend, schemas), (&inbox, held, guard));
     tokio::spawn(http1::serve(listener, routes));
     inbox
 }
@@ -234,14 +236,16 @@ fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
     health.partitions_are_shared();
 }
 
-/// The counters of all partitions, and the progress of their restores, for everybody who reads them before the
-/// partitions serve.
-fn watch_backlogs(config: &Config, registry: &Registry, names: &NodeNames, dispatcher: Arc<Dispatcher>) {
+/// The task queues: what they do, and how much waits in them.
+fn watch_queues(config: &Config, registry: &Registry, names: &NodeNames, dispatcher: Arc<Dispatcher>) {
+    metrics::watch_queues(registry, Arc::clone(&dispatcher));
     let namespaces = Arc::clone(&names.namespaces);
     let labels: metrics::MetricNames = Box::new(move |id| namespaces.metric_label(id));
     metrics::watch_backlogs(registry, dispatcher, labels, config.gateway.metric_task_queues_max);
 }
 
+/// The counters of all partitions, and the progress of their restores, for everybody who reads them before the
+/// partitions serve.
 fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
     let stats: Vec<Arc<Stats>> = (0..backend.log().partitions()).map(|_| Arc::default()).collect();
     health.partitions_recover(stats.clone());
@@ -441,7 +445,7 @@ fn start_partitions(
     config: &Config,
     (data, is_dev): (&DataDir, bool),
     backend: &LogBackend,
-    names: &NodeNames,
+    (names, traces): (&NodeNames, Option<&Traces>),
     stats: Vec<Arc<Stats>>,
 ) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
@@ -452,7 +456,7 @@ fn start_partitions(
             // The first one ends the node. Later ones may know the name of the new owner.
             let _ = sender.try_send(Loss::of(partition, end, error, &from));
         });
-    let options = driver_options(config, backend.log().partitions(), names, is_dev);
+    let options = partition_options::make(config, backend.log().partitions(), names, (is_dev, traces));
     let explained = |error| log_backend::explain(error, config, data);
     let running = threads::start(backend, &options, stats, &failed).map_err(explained)?;
     if !backend.is_remote()
@@ -462,38 +466,6 @@ fn start_partitions(
         return Err(explained(error));
     }
     Ok((running, failed, failures))
-}
-
-fn driver_options(config: &Config, partitions: u32, names: &NodeNames, is_dev: bool) -> threads::Options {
-    let Config { server, memory, threads, partition, queues, limits, .. } = config;
-    let share = |total: usize| (total / partitions as usize).max(1);
-    threads::Options {
-        threads: or_cores(threads.processor),
-        waiting_orders_max: partition.waiting_orders_max,
-        waiting_reads_max: partition.waiting_reads_max,
-        queues: queues.limits(),
-        partition: everlog_partition::Config {
-            node: server.name.clone(),
-            instance: Default::default(),
-            levels: Arc::new(OwnLevels::of(is_dev)),
-            public: Arc::new(names.clone()),
-            ending_counts: names.namespaces.clone(),
-            settings: limits.engine(),
-            commit_interval_ms: partition.commit_interval_ms,
-            overlay_bytes_max: share(memory.uncommitted_bytes_max),
-            room: UncommittedBudget::new(memory.uncommitted_bytes_max),
-            cached_runs_max: share(memory.cached_runs_max),
-            appends_max: partition.appends_max,
-            append_records_max: partition.append_records_max,
-            wakes_max: partition.wakes_max,
-            buffered_queries_max: partition.buffered_queries_max,
-            journal_keep_records: partition.journal_keep_records,
-        },
-    }
-}
-
-fn or_cores(threads: usize) -> usize {
-    if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
 fn log_serving(data: &DataDir, addresses: &Addresses) {

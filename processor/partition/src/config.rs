@@ -6,6 +6,7 @@ use bytes::Bytes;
 use everlog_engine::Settings;
 
 use crate::journal::uncommitted_budget::UncommittedBudget;
+use crate::public::command_observer::CommandObserver;
 use crate::public::outputs::NameResolver;
 use crate::stats::EndingCounts;
 
@@ -45,6 +46,8 @@ pub struct Config {
     pub public: Arc<dyn NameResolver>,
     /// Told how workflows, tasks and activities end.
     pub ending_counts: Arc<dyn EndingCounts>,
+    /// Told of public commands; none where nobody wants to know.
+    pub command_observer: Option<Arc<dyn CommandObserver>>,
     /// Limits of the engine; they reach decisions as a record.
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.

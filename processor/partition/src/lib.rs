@@ -50,6 +50,7 @@ pub use crate::model::visibility_messages::{
     WantedCount, WantedPage,
 };
 pub use crate::partition::Partition;
+pub use crate::public::command_observer::{CommandObserver, DecidedCommand};
 pub use crate::public::outputs::{NameResolver, Unnamed};
 pub use crate::recovery::previous_owner::PreviousOwner;
 pub use crate::router::{Router, UpdateCall};

@@ -47,6 +47,7 @@ fn config() -> Config {
         node: "test".into(),
         public: Arc::new(Unnamed),
         ending_counts: Arc::new(everlog_partition::Uncounted),
+        command_observer: None,
         instance: bytes::Bytes::from_static(b"instance"),
         levels: Arc::new(level::LATEST),
         settings: Settings::standard(),

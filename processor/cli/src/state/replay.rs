@@ -60,6 +60,7 @@ pub fn partition_config(config: &Config) -> PartitionConfig {
         levels: Arc::new(0_u32),
         public: Arc::new(Unnamed),
         ending_counts: Arc::new(everlog_partition::Uncounted),
+        command_observer: None,
         settings: config.limits.engine(),
         commit_interval_ms: partition.commit_interval_ms,
         overlay_bytes_max: UNCOMMITTED_BYTES_MAX,

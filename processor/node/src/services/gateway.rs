@@ -31,13 +31,13 @@ impl NodeGateway {
     /// A gateway that will take calls, of clients at this address and of other nodes.
     ///
     /// # Errors
-    /// A limit cannot be used, or a variable of OpenTelemetry.
+    /// A limit cannot be used.
     pub fn make(
         config: &Config,
         backend: &LogBackend,
         (names, task_queues): (&NodeNames, &Arc<TaskQueues>),
         running: &Running,
-        metrics: Metrics,
+        (metrics, traces): (Metrics, Option<Traces>),
         (address, peers): (SocketAddr, Option<Arc<dyn Peers>>),
         guard: Option<Guard>,
     ) -> Result<Arc<everlog_temporal::Gateway>> {
@@ -52,7 +52,7 @@ impl NodeGateway {
             metrics,
             peers,
             guard,
-            traces: Traces::from_environment(&config.server.name, env!("CARGO_PKG_VERSION"))?,
+            traces,
         })?;
         Ok(Arc::new(gateway))
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use everlog_avro::command::{Code, DELIVER_AHEAD_MS_MAX};
 use everlog_avro::outcome::of_rejection;
 use everlog_engine::Reply;
+use everlog_engine::request::RequestRecord;
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
 use everlog_wire::public_command::{DeliverDelayed, InvalidCommand, PublicCommand, SourcePosition};
@@ -21,7 +22,8 @@ use crate::model::keys::Address;
 use crate::model::pending::ReplyTo;
 use crate::model::reply::send_reply;
 use crate::partition::Partition;
-use crate::public::outputs::CommandOrigin;
+use crate::public::command_observer::DecidedCommand;
+use crate::public::outputs::{CommandOrigin, named};
 use crate::timers::delayed_commands::{due_ms, row_key};
 
 /// Sources whose marks are kept.
@@ -193,11 +195,36 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         };
         self.context.stats.forwarded.fetch_add(1, Ordering::Relaxed);
         self.tell_or_promise(&key, source, forwarded, &reply)?;
+        let mut refused = None;
         if let Reply::Rejected(rejection) = &reply {
             let (code, reason) = of_rejection(rejection);
             self.publisher().rejection(&told, code.name(), reason);
+            refused = Some(code.name());
         }
+        self.observe_command(source, forwarded, input, refused);
         self.answer(&key, reply, ReplyTo::Nobody)
+    }
+
+    fn observe_command(
+        &self,
+        source: &SourcePosition,
+        forwarded: &PublicCommand,
+        input: &RequestRecord,
+        refused: Option<&'static str>,
+    ) {
+        let observer = self.context.config.command_observer.as_ref();
+        if let Some(observer) = observer.filter(|_| !self.ownership.is_replaying()) {
+            observer.decided(&DecidedCommand {
+                topic: &source.topic,
+                partition: source.partition,
+                offset: source.offset,
+                namespace: &forwarded.namespace,
+                workflow_id: named(input),
+                traceparent: forwarded.traceparent.as_deref(),
+                began_ms: self.position.last_stamp_ms,
+                refused,
+            });
+        }
     }
 
     /// Notes how far a source was applied; false where the record is not to be applied.

@@ -25,6 +25,8 @@ const REFUSED_BYTES_MAX: usize = 16 << 20;
 
 /// The header that hands a command's correlation id back.
 const CORRELATION_ID: &str = "correlation-id";
+/// The header that hands back the trace that a command named.
+const TRACEPARENT: &str = "traceparent";
 
 type Headers = Vec<(&'static str, Bytes)>;
 
@@ -116,6 +118,7 @@ pub(crate) struct CommandOrigin<'a> {
     workflow_id: Option<&'a str>,
     command_id: Option<&'a str>,
     reply_to: Option<&'a ReplyTo>,
+    traceparent: Option<&'a str>,
     original: Option<&'a Original>,
 }
 
@@ -127,6 +130,7 @@ impl<'a> CommandOrigin<'a> {
             workflow_id: forwarded.input.as_ref().map(named),
             command_id: forwarded.command_id.as_deref(),
             reply_to: forwarded.reply_to.as_ref(),
+            traceparent: forwarded.traceparent.as_deref(),
             original: forwarded.original.as_ref(),
         }
     }
@@ -140,6 +144,7 @@ impl<'a> CommandOrigin<'a> {
             workflow_id: key.and_then(|key| std::str::from_utf8(key).ok()),
             command_id: unreadable.command_id.as_deref(),
             reply_to: unreadable.reply_to.as_ref(),
+            traceparent: None,
             original,
         }
     }
@@ -161,7 +166,7 @@ impl<'a> CommandOrigin<'a> {
 }
 
 /// The id that a command names: a schedule's by itself, without what makes a Workflow Id of it.
-fn named(input: &RequestRecord) -> &str {
+pub(crate) fn named(input: &RequestRecord) -> &str {
     let id = input.workflow_id.as_str();
     match &input.request {
         Some(request) if request.is_for_schedules() => schedule_id(id).unwrap_or(id),
@@ -225,7 +230,9 @@ impl Publisher<'_> {
         outcome.workflow_id = told.workflow_id.map(str::to_owned);
         outcome.correlation_id = reply_to.correlation_id.clone().map(Blob);
         let outcome = become_of(outcome);
-        let headers = reply_to.correlation_id.iter().map(|id| (CORRELATION_ID, id.clone())).collect();
+        let correlation = reply_to.correlation_id.iter().map(|id| (CORRELATION_ID, id.clone()));
+        let trace = told.traceparent.map(|trace| (TRACEPARENT, Bytes::copy_from_slice(trace.as_bytes())));
+        let headers = correlation.chain(trace).collect();
         let schema_id = self.context.config.public.schema_id(PublicTopic::Outcome);
         let written = self
             .outputs

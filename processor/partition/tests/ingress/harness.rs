@@ -75,6 +75,7 @@ pub fn config(names: &Names) -> Config {
         node: "test".into(),
         public: Arc::new(names.clone()),
         ending_counts: Arc::new(everlog_partition::Uncounted),
+        command_observer: None,
         instance: Bytes::from_static(b"instance"),
         levels: Arc::new(level::LATEST),
         settings: Settings::standard(),
