@@ -42,6 +42,7 @@ PYTHON_SUITES = [
     "markers",
     "metadata",
     "headers",
+    "tracing",
     "workers",
     "queues",
     "namespaces",
