@@ -16,6 +16,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"everlog/tests/sdk/patience"
 )
 
 // world is what a case works with: a client, a queue of its own, and what it has started.
@@ -202,7 +204,7 @@ func (w *world) closeAndReplay() (replayed, children int) {
 
 // runCase prints the line of a case and says whether it passed.
 func runCase(address string, c client.Client, name string, function func(*world)) (passed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*most())
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience.Most())
 	defer cancel()
 	w := &world{
 		Context: ctx, Client: c, address: address, namespace: client.DefaultNamespace, queue: "go-" + name + "-" + uuid.NewString(),

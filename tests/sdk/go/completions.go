@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"everlog/tests/sdk/patience"
 )
 
 // left is what is to be completed from outside: the info of an activity by workflow id and attempt.
@@ -73,20 +75,20 @@ func (w *world) result(run client.WorkflowRun) string {
 
 func activitiesAreCompletedFromOutside(w *world) {
 	defer w.serve(worker.Options{})()
-	byToken := w.leaves(1, most())
+	byToken := w.leaves(1, patience.Most())
 	token := w.left(byToken, 1).TaskToken
 	w.must(w.RecordActivityHeartbeat(w, token, "half"))
 	w.must(w.CompleteActivity(w, token, "by token", nil))
 	w.equal(w.result(byToken), "by token", "the result by token")
 	w.that(isNotFound(w.CompleteActivity(w, token, "twice", nil)), "a second completion is refused")
 
-	byID := w.leaves(1, most())
+	byID := w.leaves(1, patience.Most())
 	id := w.left(byID, 1).ActivityID
 	w.must(w.RecordActivityHeartbeatByID(w, w.namespace, byID.GetID(), byID.GetRunID(), id, "half"))
 	w.must(w.CompleteActivityByID(w, w.namespace, byID.GetID(), byID.GetRunID(), id, "by ids", nil))
 	w.equal(w.result(byID), "by ids", "the result by ids")
 
-	failing := w.leaves(1, most())
+	failing := w.leaves(1, patience.Most())
 	failure := temporal.NewApplicationError("from outside", "Outside")
 	w.must(w.CompleteActivity(w, w.left(failing, 1).TaskToken, nil, failure))
 	var failed *temporal.ApplicationError
@@ -96,7 +98,7 @@ func activitiesAreCompletedFromOutside(w *world) {
 
 func cancellationsAreHeardOfOutside(w *world) {
 	defer w.serve(worker.Options{})()
-	run := w.leaves(1, most())
+	run := w.leaves(1, patience.Most())
 	token := w.left(run, 1).TaskToken
 	w.must(w.RecordActivityHeartbeat(w, token))
 	w.must(w.SignalWorkflow(w, run.GetID(), "", "cancel", nil))

@@ -1,4 +1,5 @@
-"""Replaces three nodes on one Kafka by another release and back while clients start, signal and read workflows.
+"""Replaces three nodes on one Kafka by another release and back while clients of the Python and the Go SDK start, signal and
+read workflows.
 
 rolling.py FORMER PRESENT: the programs of two releases. Each step replaces one node after the other, by SIGKILL and SIGTERM in turn:
 former -> present -> former -> present, then the level of decisions is raised, and a former node must get nothing.
@@ -120,6 +121,22 @@ class Load:
         return wrong
 
 
+class GoLoad:
+    """The same with Temporal's Go SDK, by a program of its own."""
+
+    def __init__(self, folder: Path, addresses: list[str]) -> None:
+        program = folder / "rolling-go"
+        subprocess.run(["go", "build", "-o", program, "./rolling"], cwd=HERE.parent / "go", check=True)
+        self.process = subprocess.Popen([program, *addresses], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        LEFT.append(self.process.kill)
+
+    def end(self) -> list[str]:
+        """Ends it, and waits for its results; what is wrong."""
+        said, _ = self.process.communicate(timeout=4 * patience.most_s())
+        print(f"# {said.strip()}", flush=True)
+        return [] if self.process.returncode == 0 else [f"the load of the Go SDK: {said}"]
+
+
 def command(program: str, name: str, brokers: str, prefix: str, cluster_port: int) -> str:
     variables = {
         "EVERLOG_SERVER__NAME": name,
@@ -200,6 +217,7 @@ async def roll(former: str, present: str, brokers: str, folder: Path) -> int:
         workers = [Worker(client, task_queue=QUEUE, workflows=[Step], activities=[doubled]) for client in clients]
         running = [asyncio.ensure_future(worker.run()) for worker in workers]
         writers = [asyncio.ensure_future(load.write(writer)) for writer in range(WRITERS)]
+        go = await asyncio.to_thread(GoLoad, folder, [server.address for server in servers.values()])
 
         latest = re.search(r"knows levels up to (\d+)", upgrade(present, brokers, prefix, "--to-level", "1000000").stderr)[1]
         refused = upgrade(present, brokers, prefix, "--to-level", latest)
@@ -238,7 +256,7 @@ async def roll(former: str, present: str, brokers: str, folder: Path) -> int:
 
         load.stopped = True
         await asyncio.gather(*writers)
-        failures += await load.wrong()
+        failures += await load.wrong() + await asyncio.to_thread(go.end)
         for task in running:
             task.cancel()
     finally:
