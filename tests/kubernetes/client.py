@@ -9,6 +9,20 @@ import patience
 from cluster import HERE, Cluster
 
 
+def start(cluster: Cluster, address: str, name: str, rest: list[str]) -> subprocess.Popen[str]:
+    command = ["nsenter", f"--net={cluster.network}", sys.executable, HERE / "writer.py", address, name, *rest]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def missing(cluster: Cluster, address: str, rest: list[str], ids: list[str]) -> list[str]:
+    """Those that are not there."""
+    said, _ = start(cluster, address, "read", rest).communicate("\n".join(ids))
+    lines = said.split("\n")
+    lost = [line for line in lines if line.startswith("missing ")]
+    assert f"found {len(ids) - len(lost)}" in lines, said
+    return lost
+
+
 class Writer:
     """Writes until it is stopped. A gap is the time between two starts that were acknowledged one after the other."""
 
@@ -18,20 +32,8 @@ class Writer:
         self.times: list[float] = []
         self.took: list[float] = []
         self.failures: list[str] = []
-        self.process = self._start(name)
+        self.process = start(cluster, address, name, rest)
         threading.Thread(target=self._listen, daemon=True).start()
-
-    def _start(self, name: str) -> subprocess.Popen[str]:
-        command = [
-            "nsenter",
-            f"--net={self.cluster.network}",
-            sys.executable,
-            HERE / "writer.py",
-            self.address,
-            name,
-            *self.rest,
-        ]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def _listen(self) -> None:
         assert self.process.stdout
@@ -71,12 +73,7 @@ class Writer:
 
     def missing(self) -> list[str]:
         """Those that were acknowledged and are not there."""
-        reader = self._start("read")
-        said, _ = reader.communicate("\n".join(self.acknowledged))
-        lines = said.split("\n")
-        lost = [line for line in lines if line.startswith("missing ")]
-        assert f"found {len(self.acknowledged) - len(lost)}" in lines, said
-        return lost
+        return missing(self.cluster, self.address, self.rest, self.acknowledged)
 
 
 def now() -> float:

@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "patience")]
 os.environ["PYTHONPATH"] = str(HERE.parent / "patience")
 
+import exports  # noqa: E402, F401 # a step of the story
 import modes  # noqa: E402
 import story  # noqa: E402
 from brokers import Broker  # noqa: E402

@@ -29,6 +29,7 @@ class Story:
         self, cluster: Cluster, broker: Broker, authority: Certificates, images: list[str], binary: Path
     ) -> None:
         self.cluster, self.broker, self.authority, self.images = cluster, broker, authority, images
+        self.binary = binary
         self.values_file = cluster.work / "values.json"
         self.values: dict[str, Any] = {
             "image": {"repository": images[0].split(":")[0], "tag": "1", "pullPolicy": "Never"},
