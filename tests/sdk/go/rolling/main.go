@@ -61,7 +61,14 @@ type load struct {
 	acked   []started
 }
 
-// Calls at one node after the other until one answers; a start that was made already counts.
+// What an earlier try has done counts, whose answer was lost with its node: the run is there, or has ended by its signal.
+func isDone(err error) bool {
+	var exists *serviceerror.WorkflowExecutionAlreadyStarted
+	var ended *serviceerror.NotFound
+	return err == nil || errors.As(err, &exists) || errors.As(err, &ended) && strings.Contains(ended.Error(), "already completed")
+}
+
+// Calls at one node after the other until one answers.
 func (l *load) insist(call func(context.Context, client.Client) error) error {
 	var last error
 	for end := time.Now().Add(patience.Most()); time.Now().Before(end); {
@@ -69,8 +76,7 @@ func (l *load) insist(call func(context.Context, client.Client) error) error {
 			ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 			last = call(ctx, at)
 			cancel()
-			var exists *serviceerror.WorkflowExecutionAlreadyStarted
-			if last == nil || errors.As(last, &exists) {
+			if isDone(last) {
 				return nil
 			}
 		}
