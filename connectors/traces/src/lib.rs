@@ -9,12 +9,14 @@ mod tls;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer, TracerProvider};
-use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
+
+pub use opentelemetry::KeyValue;
 
 pub use crate::bounded::SpanCounts;
 pub use crate::settings::TracesError;
@@ -84,26 +86,28 @@ impl Traces {
         CallSpan(self.tracer.build_with_context(builder, &parent))
     }
 
-    /// The span of a public command that was decided just now, within the trace that its producer names.
-    pub fn command(&self, command: &Command<'_>) {
+    /// The span of what was read from a topic and is done by now, within the trace that its producer has named. `began_ms` is
+    /// when it was taken in, in ms since 1970; `refused` names why it had no effect.
+    pub fn processed(
+        &self,
+        topic: &str,
+        traceparent: Option<&str>,
+        began_ms: i64,
+        mut attributes: Vec<KeyValue>,
+        refused: Option<&'static str>,
+    ) {
         let header = |name: &str| match name {
-            "traceparent" => command.traceparent.map(str::to_owned),
+            "traceparent" => traceparent.map(str::to_owned),
             _other => None,
         };
-        let attributes = vec![
-            KeyValue::new("messaging.operation.type", "process"),
-            KeyValue::new("messaging.destination.name", command.topic.to_owned()),
-            KeyValue::new("messaging.destination.partition.id", command.partition.to_string()),
-            KeyValue::new("messaging.kafka.offset", i64::try_from(command.offset).unwrap_or(i64::MAX)),
-            KeyValue::new("temporalNamespace", command.namespace.to_owned()),
-            KeyValue::new("temporalWorkflowID", command.workflow_id.to_owned()),
-        ];
-        let began = UNIX_EPOCH + Duration::from_millis(u64::try_from(command.began_ms).unwrap_or(0));
-        let builder = self.tracer.span_builder(format!("process {}", command.topic));
+        attributes.push(KeyValue::new("messaging.operation.type", "process"));
+        attributes.push(KeyValue::new("messaging.destination.name", topic.to_owned()));
+        let began = UNIX_EPOCH + Duration::from_millis(u64::try_from(began_ms).unwrap_or(0));
+        let builder = self.tracer.span_builder(format!("process {topic}"));
         let builder =
             builder.with_kind(SpanKind::Consumer).with_attributes(attributes).with_start_time(began);
         let mut span = self.tracer.build_with_context(builder, &context(header));
-        if let Some(code) = command.refused {
+        if let Some(code) = refused {
             span.set_attribute(KeyValue::new("error.type", code));
             span.set_status(Status::error(code));
         }
@@ -119,27 +123,6 @@ impl Traces {
             tracing::warn!(%error, "the last spans are not exported");
         }
     }
-}
-
-/// A public command that was decided.
-#[derive(Clone, Copy, Debug)]
-pub struct Command<'a> {
-    /// The topic that it was read from.
-    pub topic: &'a str,
-    /// The partition of that topic.
-    pub partition: u32,
-    /// Its place there.
-    pub offset: u64,
-    /// The namespace, by name.
-    pub namespace: &'a str,
-    /// The Workflow Id, or that of a schedule.
-    pub workflow_id: &'a str,
-    /// The trace that its producer named.
-    pub traceparent: Option<&'a str>,
-    /// When it was taken in, in ms since 1970.
-    pub began_ms: i64,
-    /// The name of the code by which it was refused.
-    pub refused: Option<&'static str>,
 }
 
 /// The trace that these headers name.

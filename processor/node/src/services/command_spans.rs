@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everlog_partition::{CommandObserver, DecidedCommand};
-use everlog_traces::{Command, Traces};
+use everlog_traces::{KeyValue, Traces};
 
 /// What makes a span of each public command.
 pub fn observer(traces: Option<&Traces>) -> Option<Arc<dyn CommandObserver>> {
@@ -14,25 +14,12 @@ struct CommandSpans(Traces);
 
 impl CommandObserver for CommandSpans {
     fn decided(&self, command: &DecidedCommand<'_>) {
-        let DecidedCommand {
-            topic,
-            partition,
-            offset,
-            namespace,
-            workflow_id,
-            traceparent,
-            began_ms,
-            refused,
-        } = *command;
-        self.0.command(&Command {
-            topic,
-            partition,
-            offset,
-            namespace,
-            workflow_id,
-            traceparent,
-            began_ms,
-            refused,
-        });
+        let attributes = vec![
+            KeyValue::new("messaging.destination.partition.id", command.partition.to_string()),
+            KeyValue::new("messaging.kafka.offset", i64::try_from(command.offset).unwrap_or(i64::MAX)),
+            KeyValue::new("temporalNamespace", command.namespace.to_owned()),
+            KeyValue::new("temporalWorkflowID", command.workflow_id.to_owned()),
+        ];
+        self.0.processed(command.topic, command.traceparent, command.began_ms, attributes, command.refused);
     }
 }
